@@ -1,0 +1,34 @@
+"""The one exception of the product, and problems as plain data.
+
+A fault of an input that we can step over is a `Problem`; a fault that stops the work is a `PlaybookError`.
+Both say where it is, what it is and what to do about it. Only `faces/cli.py` turns an error into text and exit code 2.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """Something wrong in a file that did not stop the work. `line` counts from 1; None where it has no line."""
+
+    where: str
+    line: int | None
+    what: str
+    hint: str = ""
+    code: str = ""
+
+    def __str__(self) -> str:
+        place = f"{self.where}:{self.line}" if self.line is not None else self.where
+        code = f" [{self.code}]" if self.code else ""
+        hint = f" ({self.hint})" if self.hint else ""
+        return f"{place}: {self.what}{code}{hint}"
+
+
+class PlaybookError(Exception):
+    """We cannot go on. One line: where, what, how to mend it."""
+
+    def __init__(self, where: str, what: str, hint: str = "", line: int | None = None) -> None:
+        self.problem = Problem(where, line, what, hint)
+        super().__init__(str(self.problem))

@@ -1,0 +1,214 @@
+"""YAML files -> entries, with file and line of every fault. Safe YAML only; duplicate keys and ids are refused.
+
+`load` never raises for a bad entry: it returns the entries that hold and a list of problems; the caller decides.
+A pack is a folder laid out like `knowledge/`; a later pack overrides an entry of the same id whole, or extends it
+where the file says `extend: true` (mappings are merged, lists appended).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import yaml
+from pydantic import ValidationError
+
+from playbook.errors import PlaybookError, Problem
+from playbook.knowledge.entries import KINDS, LAYERS, Entry
+
+_MAX_BYTES = 1_000_000  # an entry is a page of text; a pack is untrusted input
+_BaseLoader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+
+
+class _Loader(_BaseLoader):  # type: ignore[misc]
+    """Safe loader that refuses duplicate keys and keys that are no plain text."""
+
+    def construct_mapping(self, node: Any, deep: bool = False) -> dict[Any, Any]:
+        seen: set[Any] = set()
+        for key_node, _ in node.value:
+            key = self.construct_object(key_node, deep=True)
+            if not isinstance(key, (str, int, float, bool, type(None))):
+                raise yaml.constructor.ConstructorError(None, None, "a key must be a plain text", key_node.start_mark)
+            if key in seen:
+                raise yaml.constructor.ConstructorError(None, None, f"key {key!r} stands twice", key_node.start_mark)
+            seen.add(key)
+        return super().construct_mapping(node, deep)
+
+
+# YAML 1.1 reads a bare yes, no, on, off as booleans; in our files they are outcomes of signals.
+_Loader.yaml_implicit_resolvers = {
+    first: [(tag, rx) for tag, rx in rules if tag not in ("tag:yaml.org,2002:bool", "tag:yaml.org,2002:timestamp")]
+    for first, rules in _BaseLoader.yaml_implicit_resolvers.items()
+}
+_Loader.add_implicit_resolver("tag:yaml.org,2002:bool", re.compile(r"^(?:true|false)$"), list("tf"))
+_MAYBE_ALIAS = re.compile(r"(?m)(?:^|[\s:,\[{-])\*\w")
+
+
+def parse_yaml(text: str, where: str) -> Any:
+    """One YAML document; raises `PlaybookError` with the line."""
+    try:
+        if _MAYBE_ALIAS.search(text):  # an alias can blow a small file up to gigabytes
+            for event in yaml.parse(text, Loader=_Loader):
+                if isinstance(event, yaml.AliasEvent):
+                    raise yaml.MarkedYAMLError(problem="aliases (*name) are not allowed", problem_mark=event.start_mark)
+        return yaml.load(text, Loader=_Loader)
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        line = mark.line + 1 if mark else None
+        raise PlaybookError(where, f"not valid YAML: {error.problem}", "mend the file", line) from None
+    except (yaml.YAMLError, ValueError, RecursionError) as error:
+        raise PlaybookError(where, f"not valid YAML: {str(error).splitlines()[0]}", "mend the file") from None
+
+
+@dataclass
+class Book:
+    """All entries by kind and id, with the file each came from."""
+
+    entries: dict[str, dict[str, Entry]] = field(default_factory=lambda: {kind: {} for kind in KINDS})
+    files: dict[tuple[str, str], Path] = field(default_factory=dict)
+    problems: list[Problem] = field(default_factory=list)
+    sources: dict[str, dict[str, Any]] = field(default_factory=dict)
+    folders: list[Path] = field(default_factory=list)
+
+    def kind(self, name: str) -> dict[str, Any]:
+        return self.entries[name]
+
+    @property
+    def symptoms(self) -> dict[str, Any]:
+        return self.entries["symptoms"]
+
+    @property
+    def signals(self) -> dict[str, Any]:
+        return self.entries["signals"]
+
+    @property
+    def causes(self) -> dict[str, Any]:
+        return self.entries["causes"]
+
+    @property
+    def fixes(self) -> dict[str, Any]:
+        return self.entries["fixes"]
+
+    @property
+    def cases(self) -> dict[str, Any]:
+        return self.entries["cases"]
+
+
+def load(folders: Iterable[Path]) -> Book:
+    """Load packs in order, later over earlier. Raises `PlaybookError` only for a folder that is not there."""
+    book = Book()
+    raw: dict[tuple[str, str], tuple[dict[str, Any], Path]] = {}
+    for folder in folders:
+        if not folder.is_dir():
+            raise PlaybookError(str(folder), "no such knowledge folder", "name a folder with symptoms/, signals/, causes/ ...")
+        book.folders.append(folder)
+        _load_sources(folder, book)
+        for kind in KINDS:
+            for path in _files(folder / kind):
+                _take(path, kind, folder, raw, book)
+    for (kind, entry_id), (data, path) in sorted(raw.items()):
+        entry = _validate(kind, data, path, book.problems)
+        if entry is not None:
+            book.entries[kind][entry_id] = entry
+            book.files[kind, entry_id] = path
+    return book
+
+
+def _files(root: Path) -> list[Path]:
+    return sorted(p for p in root.rglob("*.yaml") if p.is_file() and not p.is_symlink()) if root.is_dir() else []
+
+
+def _load_sources(folder: Path, book: Book) -> None:
+    path = folder / "sources.yaml"
+    if not path.is_file():
+        return
+    try:
+        data = parse_yaml(path.read_text("utf-8"), str(path))
+    except (PlaybookError, UnicodeDecodeError) as error:
+        book.problems.append(_problem(error, path))
+        return
+    if isinstance(data, dict):
+        book.sources.update({str(key): value if isinstance(value, dict) else {"title": str(value)} for key, value in data.items()})
+
+
+def _problem(error: Exception, path: Path) -> Problem:
+    if isinstance(error, PlaybookError):
+        return error.problem
+    return Problem(str(path), None, str(error), "save it as UTF-8", "unreadable")
+
+
+def _take(path: Path, kind: str, folder: Path, raw: dict[tuple[str, str], tuple[dict[str, Any], Path]], book: Book) -> None:
+    try:
+        if path.stat().st_size > _MAX_BYTES:
+            raise PlaybookError(str(path), "larger than 1 MB", "an entry is a page of text")
+        data = parse_yaml(path.read_text("utf-8"), str(path))
+    except (PlaybookError, UnicodeDecodeError) as error:
+        book.problems.append(_problem(error, path))
+        return
+    if not isinstance(data, dict):
+        book.problems.append(Problem(str(path), 1, "is not a mapping", "write `title: ...` and so on", "not-a-mapping"))
+        return
+    entry_id = path.stem
+    if data.setdefault("id", entry_id) != entry_id:
+        book.problems.append(Problem(str(path), 1, f"id {data['id']!r} is not the file name", "rename one of them", "id-differs"))
+        return
+    if kind == "causes":
+        layer = path.parent.name
+        if layer not in LAYERS:
+            book.problems.append(Problem(str(path), None, f"folder {layer!r} is no layer", f"one of {', '.join(LAYERS)}", "no-layer"))
+            return
+        data["layer"] = layer
+    key = (kind, entry_id)
+    extend = bool(data.pop("extend", False))
+    if key in raw:
+        if raw[key][1].is_relative_to(folder):
+            book.problems.append(Problem(str(path), 1, f"{kind} {entry_id!r} stands twice in one pack", f"see {raw[key][1]}", "twice"))
+            return
+        if extend:
+            data = _merge(raw[key][0], data)
+    raw[key] = (data, path)
+
+
+def _merge(below: Any, above: Any) -> Any:
+    if isinstance(below, dict) and isinstance(above, dict):
+        return {**below, **{key: _merge(below[key], value) if key in below else value for key, value in above.items()}}
+    if isinstance(below, list) and isinstance(above, list):
+        return below + [item for item in above if item not in below]
+    return above
+
+
+def _expand(kind: str, data: dict[str, Any]) -> dict[str, Any]:
+    """The short form of a cause's link, `{climbs: usually, because: [D3-tab-1]}`, in the long one of the schema."""
+    if kind != "causes" or not isinstance(data.get("expects"), dict):
+        return data
+    links: dict[str, Any] = {}
+    for signal, link in data["expects"].items():
+        if isinstance(link, dict) and "states" not in link:
+            own = {key: link[key] for key in ("because", "why") if key in link}
+            link = {"states": {k: v for k, v in link.items() if k not in own}, **own}
+        links[signal] = link
+    return {**data, "expects": links}
+
+
+def _validate(kind: str, data: dict[str, Any], path: Path, problems: list[Problem]) -> Entry | None:
+    try:
+        return KINDS[kind].model_validate(_expand(kind, data))
+    except ValidationError as error:
+        for fault in error.errors():
+            place = ".".join(str(part) for part in fault["loc"]) or "entry"
+            line = _line_of(path, [str(part) for part in fault["loc"]])
+            problems.append(Problem(str(path), line, f"{place}: {fault['msg']}", "see `playbook knowledge schema`", "schema"))
+        return None
+
+
+def _line_of(path: Path, loc: list[str]) -> int | None:
+    """The line of the deepest named key that the file has (text search: good enough for a message)."""
+    lines = path.read_text("utf-8").splitlines()
+    for name in reversed(loc):
+        for number, line in enumerate(lines, 1):
+            if line.strip().lstrip("- ").startswith(f"{name}:"):
+                return number
+    return 1
