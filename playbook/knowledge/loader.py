@@ -122,16 +122,16 @@ def _files(root: Path) -> list[Path]:
 
 
 def _load_sources(folder: Path, book: Book) -> None:
-    path = folder / "sources.yaml"
-    if not path.is_file():
-        return
-    try:
-        data = parse_yaml(path.read_text("utf-8"), str(path))
-    except (PlaybookError, UnicodeDecodeError) as error:
-        book.problems.append(_problem(error, path))
-        return
-    if isinstance(data, dict):
-        book.sources.update({str(key): value if isinstance(value, dict) else {"title": str(value)} for key, value in data.items()})
+    """`sources.yaml` and `sources/*.yaml`: key -> {title, url, ...}."""
+    single = folder / "sources.yaml"
+    for path in ([single] if single.is_file() else []) + _files(folder / "sources"):
+        try:
+            data = parse_yaml(path.read_text("utf-8"), str(path))
+        except (PlaybookError, UnicodeDecodeError) as error:
+            book.problems.append(_problem(error, path))
+            continue
+        if isinstance(data, dict):
+            book.sources.update({str(k): v if isinstance(v, dict) else {"title": str(v)} for k, v in data.items()})
 
 
 def _problem(error: Exception, path: Path) -> Problem:
