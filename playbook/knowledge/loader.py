@@ -71,6 +71,8 @@ class Book:
     files: dict[tuple[str, str], Path] = field(default_factory=dict)
     problems: list[Problem] = field(default_factory=list)
     sources: dict[str, dict[str, Any]] = field(default_factory=dict)
+    classes: dict[str, dict[str, Any]] = field(default_factory=dict)
+    learned: dict[str, Any] = field(default_factory=dict)
     folders: list[Path] = field(default_factory=list)
 
     def kind(self, name: str) -> dict[str, Any]:
@@ -106,6 +108,8 @@ def load(folders: Iterable[Path]) -> Book:
             raise PlaybookError(str(folder), "no such knowledge folder", "name a folder with symptoms/, signals/, causes/ ...")
         book.folders.append(folder)
         _load_sources(folder, book)
+        _load_plain(folder / "classes.yaml", book.classes, book)
+        _load_plain(folder / "learned.yaml", book.learned, book)
         for kind in KINDS:
             for path in _files(folder / kind):
                 _take(path, kind, folder, raw, book)
@@ -132,6 +136,19 @@ def _load_sources(folder: Path, book: Book) -> None:
             continue
         if isinstance(data, dict):
             book.sources.update({str(k): v if isinstance(v, dict) else {"title": str(v)} for k, v in data.items()})
+
+
+def _load_plain(path: Path, target: dict[str, Any], book: Book) -> None:
+    """A mapping of the whole pack: `classes.yaml` (base rates), `learned.yaml` (counts from confirmed incidents)."""
+    if not path.is_file():
+        return
+    try:
+        data = parse_yaml(path.read_text("utf-8"), str(path))
+    except (PlaybookError, UnicodeDecodeError) as error:
+        book.problems.append(_problem(error, path))
+        return
+    if isinstance(data, dict):
+        target.update(data)
 
 
 def _problem(error: Exception, path: Path) -> Problem:

@@ -1,0 +1,46 @@
+"""What to do: first aid by expected loss, then repairs in the order of probability per cost (expected cost of repair)."""
+
+from __future__ import annotations
+
+from playbook.engine.belief import Belief
+from playbook.engine.tables import Tables
+from playbook.engine.value import MINUTES_PER_GPU_HOUR, WAITING_WEIGHT, RunSize
+from playbook.knowledge.entries import Fix
+from playbook.knowledge.loader import Book
+
+# What trying a fix may cost beyond its minutes, in minutes: the chance of harm times the harm.
+RISK_MINUTES = {"safe": 0.0, "low": 5.0, "medium": 30.0, "high": 120.0}
+# A repair is worth naming if it would mend the incident with at least this probability.
+WORTH_NAMING = 0.05
+MOST = 8
+
+
+def fix_cost(fix: Fix, size: RunSize) -> float:
+    """Minutes, with the run that judges it and its GPU-hours weighed in."""
+    hours = fix.gpu_steps * size.step_seconds / 3600
+    return fix.minutes + WAITING_WEIGHT * hours * 60 + hours * size.gpus * MINUTES_PER_GPU_HOUR + RISK_MINUTES[fix.risk] + 1.0
+
+
+def repairs(book: Book, tables: Tables, belief: Belief, size: RunSize) -> tuple[str, ...]:
+    """Repairs, best chance per cost first among those that treat a probable cause; then prevention for the leading one."""
+    share = dict(zip(tables.causes, belief.marginal, strict=True))
+    scored = []
+    for fix in book.fixes.values():
+        if fix.kind != "repair" or fix.status == "deprecated":
+            continue
+        chance = float(sum(share.get(cause, 0.0) for cause in fix.treats))
+        if chance >= WORTH_NAMING:
+            # The square root keeps a likely but laborious repair above an unlikely cheap one.
+            scored.append((-chance / fix_cost(fix, size) ** 0.5, fix.id))
+    return tuple(fix_id for _, fix_id in sorted(scored)[:MOST])
+
+
+def first_aid(book: Book, shape: str | None, tables: Tables, belief: Belief) -> tuple[str, ...]:
+    """First aid for the symptom: what treats probable causes too comes first, then the safest and quickest."""
+    share = dict(zip(tables.causes, belief.marginal, strict=True))
+    found = []
+    for fix in book.fixes.values():
+        if fix.kind == "first-aid" and shape in fix.symptoms and fix.status != "deprecated":
+            chance = float(sum(share.get(cause, 0.0) for cause in fix.treats))
+            found.append((-round(chance, 2), RISK_MINUTES[fix.risk] + fix.minutes, fix.id))
+    return tuple(fix_id for _, _, fix_id in sorted(found)[:5])

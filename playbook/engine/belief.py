@@ -1,0 +1,138 @@
+"""The posterior: how probable is each cause, each pair of causes, and "not in the book", given the evidence.
+
+A hypothesis is one cause, two causes at once, or a cause that the book does not know. Evidence enters as a ratio to
+the signal's background, so an unknown cause stays at 1. Signals of one group are views of one fact and are discounted
+together. Under a pair each observation is made by one of the two faults (an even mixture).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from playbook.engine.tables import IMPOSSIBLE, Tables
+from playbook.findings import Evidence
+
+# n signals of one group count as n**(1 - DISCOUNT) independent ones. Judged on the development half of the cases.
+DISCOUNT = 0.5
+# Every log ratio is divided by this: authored words are bolder than the world. Judged on the development half.
+TEMPERATURE = 1.0
+UNKNOWN_PRIOR = 0.03  # incidents whose cause no book has
+AUTHORED_PAIRS_PRIOR = 0.03  # two faults at once that the book names together
+OTHER_PAIRS_PRIOR = 0.01  # any other two faults at once
+PAIR_CANDIDATES = 24  # most probable single causes of which pairs are formed
+
+
+@dataclass(frozen=True)
+class Belief:
+    """The state of knowledge after some evidence.
+
+    single     float64[h], probability of each cause alone
+    pairs      ((i, j, probability), ...), most probable first, those above 0.001
+    marginal   float64[h], single + half of each pair that holds the cause; with `unknown` it sums to 1
+    unknown    probability of "not in the book"
+    by_class   float64[c], sums of `marginal`
+    ratios     float64[e, h], log P(evidence e | cause) / background after discount, for the explanation
+    used       the evidence that the book could use, in the order of `ratios`
+    unmapped   signals (or outcomes) that the book lacks
+    """
+
+    single: np.ndarray
+    pairs: tuple[tuple[int, int, float], ...]
+    marginal: np.ndarray
+    unknown: float
+    by_class: np.ndarray
+    ratios: np.ndarray
+    used: tuple[Evidence, ...]
+    unmapped: tuple[Evidence, ...]
+
+
+def posterior(tables: Tables, evidence: Iterable[Evidence]) -> Belief:
+    """The belief after `evidence`; its order does not matter, a signal counts once (the last word on it)."""
+    used, unmapped = usable(tables, evidence)
+    likelihoods = _likelihoods(tables, used)  # [e, h], relative to the background
+    weights = group_weights(tables, [e.signal for e in used]) / TEMPERATURE
+    ratios = np.log(likelihoods) * weights[:, None]
+    possible = (likelihoods > 2 * IMPOSSIBLE).all(axis=0)
+    log_single = np.log(tables.prior * (1 - UNKNOWN_PRIOR - AUTHORED_PAIRS_PRIOR - OTHER_PAIRS_PRIOR)) + ratios.sum(axis=0)
+    log_single[~possible] = -np.inf
+    ij, log_pairs = _pairs(tables, likelihoods, weights, log_single, possible)
+    everything = np.concatenate([log_single, log_pairs, [np.log(UNKNOWN_PRIOR)]])
+    mass = np.exp(everything - everything.max())
+    mass /= mass.sum()
+    n = len(tables.causes)
+    single, pair_mass, unknown = mass[:n], mass[n:-1], float(mass[-1])
+    marginal = single.copy()
+    np.add.at(marginal, ij[:, 0], pair_mass / 2)
+    np.add.at(marginal, ij[:, 1], pair_mass / 2)
+    order = np.argsort(-pair_mass, kind="stable")[:20]
+    pairs = tuple((int(ij[k, 0]), int(ij[k, 1]), float(pair_mass[k])) for k in order if pair_mass[k] > 1e-3)
+    by_class = np.add.reduceat(marginal, tables.class_start) if n else marginal
+    return Belief(single, pairs, marginal, unknown, by_class, ratios, used, unmapped)
+
+
+def usable(tables: Tables, evidence: Iterable[Evidence]) -> tuple[tuple[Evidence, ...], tuple[Evidence, ...]]:
+    """(evidence by signal, sorted and with a known outcome; the rest)."""
+    last: dict[str, Evidence] = {}
+    unmapped: list[Evidence] = []
+    for item in evidence:
+        if tables.column(item.signal, item.state) is None:
+            unmapped.append(item)
+        else:
+            last[item.signal] = item
+    return tuple(last[key] for key in sorted(last)), tuple(unmapped)
+
+
+def group_weights(tables: Tables, signals: Sequence[str]) -> np.ndarray:
+    """float64[e]: the share of its log ratio that each signal may bring, by how many of its group are known."""
+    sizes: dict[str, int] = {}
+    for signal in signals:
+        sizes[tables.groups[signal]] = sizes.get(tables.groups[signal], 0) + 1
+    return np.array([sizes[tables.groups[s]] ** -DISCOUNT for s in signals], float)
+
+
+def _likelihoods(tables: Tables, used: Sequence[Evidence]) -> np.ndarray:
+    rows = np.empty((len(used), len(tables.causes)))
+    for e, item in enumerate(used):
+        where = tables.columns[item.signal]
+        weights = _outcome_weights(tables, item)
+        rows[e] = (tables.likelihood[:, where] / tables.background[where]) @ weights
+    return np.maximum(rows, IMPOSSIBLE)
+
+
+def _outcome_weights(tables: Tables, item: Evidence) -> np.ndarray:
+    """float64[outcomes], sums to 1: certain evidence is one outcome, unsure evidence a mixture with "it says nothing"."""
+    outcomes = tables.outcomes[item.signal]
+    background = tables.background[tables.columns[item.signal]]
+    weights = np.zeros(len(outcomes))
+    if item.likelihood:
+        for outcome, weight in item.likelihood:
+            if outcome in outcomes:
+                weights[outcomes.index(outcome)] += weight
+        total = weights.sum()
+        return weights / total if total > 0 else background
+    weights[outcomes.index(item.state)] = item.confidence
+    return weights + (1 - item.confidence) * background
+
+
+def _pairs(
+    tables: Tables, likelihoods: np.ndarray, weights: np.ndarray, log_single: np.ndarray, possible: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """(int[p, 2], float64[p]): the pairs worth a look and their unnormalised log posterior."""
+    candidates = [int(h) for h in np.argsort(-log_single, kind="stable")[:PAIR_CANDIDATES] if possible[h]]
+    plausible = {tuple(sorted((a, b))) for k, a in enumerate(candidates) for b in candidates[k + 1 :]}
+    authored = [pair for pair in tables.couples if possible[pair[0]] and possible[pair[1]]]
+    chosen = sorted(plausible | set(authored))
+    if not chosen:
+        return np.empty((0, 2), int), np.empty(0)
+    ij = np.array(chosen, int)
+    i, j = ij[:, 0], ij[:, 1]
+    root = np.sqrt(tables.prior[i] * tables.prior[j])
+    named = np.array([pair in tables.couples for pair in chosen])
+    norm = sum(np.sqrt(tables.prior[a] * tables.prior[b]) for a, b in tables.couples) or 1.0
+    all_pairs = (np.sqrt(tables.prior).sum() ** 2 - 1) / 2  # sum of sqrt(p_i p_j) over all i < j
+    prior = np.where(named, AUTHORED_PAIRS_PRIOR * root / norm, OTHER_PAIRS_PRIOR * root / max(all_pairs, 1e-12))
+    mixture = np.log((likelihoods[:, i] + likelihoods[:, j]) / 2)
+    return ij, np.log(prior) + weights @ mixture

@@ -1,0 +1,134 @@
+"""Evidence -> Diagnosis: ranked causes with reasons, what to do first, what to look at next, and whether it is decided.
+
+Causes of one class are forms of one mechanism: the ranking goes by class, the most probable form stands for it and
+carries the probability of the class, the other forms are listed as its variants. That keeps a ranking from filling up
+with five wordings of one thing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass
+
+from playbook.engine import explain
+from playbook.engine.advice import first_aid, repairs
+from playbook.engine.belief import Belief, posterior
+from playbook.engine.explain import Reason, RuledOut, Tipping
+from playbook.engine.tables import SHAPE, Tables
+from playbook.engine.value import Option, RunSize, options
+from playbook.findings import Evidence
+from playbook.knowledge.loader import Book
+
+# A verdict is given at this probability of the leading class ...
+DECIDE = 0.75
+# ... if at least this much independent evidence stands behind it ...
+DECIDE_EVIDENCE = 3
+# ... and no cheap observation is expected to say much more. Below this many bits asking on is idle.
+IDLE_GAIN = 0.02
+# Bits per minute below which a person's time is better spent on trying the fix.
+IDLE_RATE = 0.0006
+
+
+@dataclass(frozen=True, slots=True)
+class Ranked:
+    """One mechanism: its most probable form, with the probability of the class."""
+
+    id: str
+    title: str
+    layer: str
+    class_: str
+    probability: float
+    variants: tuple[tuple[str, float], ...]
+    pro: tuple[Reason, ...]
+    con: tuple[Reason, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Diagnosis:
+    """The answer of the engine. `next` is None when nothing is worth asking; `healthy` when nothing is wrong."""
+
+    causes: tuple[Ranked, ...]
+    coupled: tuple[tuple[str, str, float], ...]
+    unknown: float
+    decided: bool
+    healthy: bool
+    why_undecided: str
+    next: Option | None
+    plan: tuple[Option, ...]
+    first_aid: tuple[str, ...]
+    fixes: tuple[str, ...]
+    ruled_out: tuple[RuledOut, ...]
+    tipping: Tipping | None
+    unmapped: tuple[Evidence, ...]
+    belief: Belief
+
+
+def diagnose(
+    book: Book,
+    tables: Tables,
+    evidence: Iterable[Evidence],
+    closed: Collection[str] = (),
+    size: RunSize | None = None,
+    clusters_done: Collection[str] = (),
+    explained: bool = True,
+) -> Diagnosis:
+    """Judge the evidence. `closed` holds signals that cannot be got; `explained=False` leaves out what only people read."""
+    known = tuple(evidence)
+    belief = posterior(tables, known)
+    signals = {e.signal for e in belief.used}
+    ranked = _rank(book, tables, belief, explained)
+    plan = options(tables, belief, book.signals, signals, set(closed), size or RunSize(), clusters_done)
+    plan = [o for o in plan if o.gain >= IDLE_GAIN and o.rate >= IDLE_RATE]
+    healthy = _healthy(belief)
+    decided, why = (True, "") if healthy else _decide(ranked, belief, plan)
+    shape = next((e.state for e in belief.used if e.signal == SHAPE), None)
+    return Diagnosis(
+        causes=() if healthy else ranked,
+        coupled=() if healthy else tuple((tables.causes[i], tables.causes[j], p) for i, j, p in belief.pairs if p >= 0.02),
+        unknown=belief.unknown,
+        decided=decided,
+        healthy=healthy,
+        why_undecided=why,
+        next=None if healthy or decided or not plan else plan[0],
+        plan=() if healthy else tuple(plan[:8]),
+        first_aid=() if healthy else first_aid(book, shape, tables, belief),
+        fixes=() if healthy else repairs(book, tables, belief, size or RunSize()),
+        ruled_out=tuple(explain.ruled_out(tables, belief)) if explained else (),
+        tipping=explain.tipping(tables, belief, known, frozenset(closed)) if explained and not healthy else None,
+        unmapped=belief.unmapped,
+        belief=belief,
+    )
+
+
+def _healthy(belief: Belief) -> bool:
+    """The curve was judged healthy and nothing that was seen by itself or told speaks of a fault."""
+    shape = next((e for e in belief.used if e.signal == SHAPE), None)
+    return shape is not None and shape.state == "healthy" and not any(e.source in ("person", "case") and e.state == "yes" for e in belief.used)
+
+
+def _rank(book: Book, tables: Tables, belief: Belief, explained: bool) -> tuple[Ranked, ...]:
+    members: dict[str, list[int]] = {}
+    for h, name in enumerate(tables.class_of):
+        members.setdefault(name, []).append(h)
+    ranked = []
+    for c, name in enumerate(tables.classes):
+        forms = sorted(members[name], key=lambda h: (-belief.marginal[h], tables.causes[h]))
+        cause = book.causes[tables.causes[forms[0]]]
+        pro, con = explain.reasons(tables, belief, forms[0]) if explained else ([], [])
+        variants = tuple((tables.causes[h], float(belief.marginal[h])) for h in forms)
+        ranked.append(
+            Ranked(cause.id, cause.title, cause.layer, name, float(belief.by_class[c]), variants, tuple(pro), tuple(con))
+        )
+    return tuple(sorted(ranked, key=lambda r: (-r.probability, r.id)))
+
+
+def _decide(ranked: tuple[Ranked, ...], belief: Belief, plan: list[Option]) -> tuple[bool, str]:
+    if not ranked:
+        return False, "the book has no causes"
+    if len({e.signal for e in belief.used} - {SHAPE}) < DECIDE_EVIDENCE:
+        return False, "too little is known"
+    if belief.unknown > ranked[0].probability:
+        return False, "nothing in the book explains this evidence well"
+    if ranked[0].probability >= DECIDE:
+        return True, ""
+    return False, "several causes explain the evidence" if plan else "nothing that is left to look at would decide it"

@@ -1,0 +1,115 @@
+"""Why: what speaks for and against a cause, what was ruled out by what, and the smallest observation that would change it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from playbook.engine.belief import DISCOUNT, TEMPERATURE, Belief, posterior
+from playbook.engine.tables import Tables
+from playbook.findings import Evidence
+
+# A log ratio (nats, after discount) below this says too little to be called a reason.
+REASON = 0.25
+# A single observation that makes a cause at least e**1.5 = 4.5 times less likely than the background counts as ruling out.
+RULED_OUT = -1.5
+IMPLAUSIBLE = 0.02
+
+
+@dataclass(frozen=True, slots=True)
+class Reason:
+    """One piece of evidence and its weight for a cause: nats, positive speaks for it."""
+
+    signal: str
+    state: str
+    weight: float
+    because: str
+
+
+@dataclass(frozen=True, slots=True)
+class RuledOut:
+    """A cause that was plausible until `signal` turned out to be `state`; `hard` is impossible, not just unlikely."""
+
+    cause: str
+    signal: str
+    state: str
+    hard: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Tipping:
+    """An observation that would put another cause first; `chance` is how probable the outcome is today."""
+
+    signal: str
+    outcome: str
+    cause: str
+    chance: float
+
+
+def reasons(tables: Tables, belief: Belief, cause: int) -> tuple[list[Reason], list[Reason]]:
+    """(for, against), strongest first."""
+    column = belief.ratios[:, cause]
+    rows = [Reason(e.signal, e.state, float(column[k]), e.because) for k, e in enumerate(belief.used)]
+    pro = sorted((r for r in rows if r.weight >= REASON), key=lambda r: (-r.weight, r.signal))
+    con = sorted((r for r in rows if r.weight <= -REASON), key=lambda r: (r.weight, r.signal))
+    return pro, con
+
+
+def ruled_out(tables: Tables, belief: Belief, most: int = 6) -> list[RuledOut]:
+    """Causes that all other evidence would have kept, strongest first."""
+    if not belief.used:
+        return []
+    worst = belief.ratios.argmin(axis=0)
+    drop = belief.ratios.min(axis=0)
+    without = np.log(tables.prior) + belief.ratios.sum(axis=0) - drop
+    found = []
+    for h in np.argsort(-without, kind="stable"):
+        if belief.marginal[h] < IMPLAUSIBLE and drop[h] <= RULED_OUT:
+            item = belief.used[int(worst[h])]
+            hard = int(h) in tables.excluded.get((item.signal, item.state), ())
+            found.append(RuledOut(tables.causes[h], item.signal, item.state, hard))
+        if len(found) == most:
+            break
+    return found
+
+
+def tipping(tables: Tables, belief: Belief, evidence: tuple[Evidence, ...], closed: frozenset[str] = frozenset()) -> Tipping | None:
+    """The most probable outcome of one further observation after which another class of causes comes first."""
+    if not len(tables.classes):
+        return None
+    known = {e.signal for e in belief.used}
+    sizes: dict[str, int] = {}
+    for signal in known:
+        sizes[tables.groups[signal]] = sizes.get(tables.groups[signal], 0) + 1
+    first = leading_class(tables, belief)
+    candidates = []
+    for signal, where in tables.columns.items():
+        if signal in known or signal in closed:
+            continue
+        exponent = (sizes.get(tables.groups[signal], 0) + 1) ** -DISCOUNT / TEMPERATURE
+        block = tables.likelihood[:, where]
+        chance = belief.marginal @ block + belief.unknown * tables.background[where]
+        ratio = (block / tables.background[where]) ** exponent
+        classes = np.add.reduceat(belief.marginal[:, None] * ratio, tables.class_start, axis=0)
+        for k, outcome in enumerate(tables.outcomes[signal]):
+            if int(classes[:, k].argmax()) != first:
+                candidates.append((float(chance[k]), signal, outcome))
+    for chance, signal, outcome in sorted(candidates, key=lambda c: (-c[0], c[1], c[2]))[:12]:
+        # The estimate above leaves the pairs as they are: only a real posterior may be promised.
+        after = posterior(tables, (*evidence, Evidence(signal, outcome, "person")))
+        if leading_class(tables, after) != first:
+            return Tipping(signal, outcome, leader(tables, after), chance)
+    return None
+
+
+def leading_class(tables: Tables, belief: Belief) -> int:
+    return int(belief.by_class.argmax())
+
+
+def leader(tables: Tables, belief: Belief) -> str:
+    """The most probable cause of the most probable class."""
+    c = leading_class(tables, belief)
+    start = tables.class_start[c]
+    stop = tables.class_start[c + 1] if c + 1 < len(tables.class_start) else len(tables.causes)
+    return tables.causes[start + int(belief.marginal[start:stop].argmax())]

@@ -1,0 +1,135 @@
+"""Scans, log events and the run's configuration -> evidence, by what the signals of the book say about themselves.
+
+No judgement is made here that is not written in an entry: a signal's `seen_by` (the first line that fits wins), its
+`log` patterns and its `config` rules. A scan that is blind is no evidence, unless the signal says what blindness means.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
+from typing import Any
+
+from playbook.findings import Evidence, Finding, Scan
+from playbook.knowledge.entries import ConfigRule, Signal
+from playbook.series import Event
+
+# A finding below this is mentioned to people, but moves no probability.
+MIN_CONFIDENCE = 0.5
+
+
+def observe(
+    signals: Mapping[str, Signal], scans: Iterable[Scan], events: Sequence[Event], config: Mapping[str, Any]
+) -> list[Evidence]:
+    """One Evidence per signal that the data answer, in the order of signal ids."""
+    by_detector = {scan.detector: scan for scan in scans}
+    flat = flatten(config)
+    texts = list(dict.fromkeys(event.text for event in events))
+    first_event = {event.text: event for event in reversed(events)}
+    found = []
+    for name in sorted(signals):
+        signal = signals[name]
+        candidates = [from_scans(signal, by_detector), _from_log(signal, texts, first_event), from_config(signal, flat)]
+        known = [item for item in candidates if item is not None]
+        if known:
+            found.append(max(known, key=lambda e: e.confidence))
+    return found
+
+
+def from_scans(signal: Signal, scans: Mapping[str, Scan]) -> Evidence | None:
+    """The answer of the detectors: the first line of `seen_by` with a finding, else what clear or blind mean."""
+    looked: list[str] = []
+    clear: Evidence | None = None
+    for seen in signal.seen_by:
+        scan = scans.get(seen.detector)
+        if scan is None:
+            continue
+        fitting = [f for f in scan.findings if f.kind in seen.kinds and f.confidence >= MIN_CONFIDENCE]
+        if fitting:
+            best = max(fitting, key=lambda f: (f.confidence, -(f.step or 0)))
+            return _of_finding(signal.id, seen.kinds[best.kind], best)
+        if scan.status == "clear" and seen.clear is not None:
+            looked.append(scan.detector)
+            clear = clear or Evidence(signal.id, seen.clear, "metrics", scan.because, confidence=0.8)
+        elif scan.status == "blind" and seen.blind is not None:
+            clear = clear or Evidence(signal.id, seen.blind, "metrics", scan.because, confidence=0.8)
+    return clear
+
+
+def _of_finding(signal: str, outcome: str, finding: Finding) -> Evidence:
+    return Evidence(
+        signal, outcome, "metrics", finding.because, finding.step, finding.rank, min(finding.confidence, 0.98), finding.origin
+    )
+
+
+@lru_cache(maxsize=1024)
+def _compiled(pattern: str) -> re.Pattern[str]:
+    return re.compile(pattern)
+
+
+def _from_log(signal: Signal, texts: Sequence[str], first_event: Mapping[str, Event]) -> Evidence | None:
+    best: Evidence | None = None
+    for rule in signal.log:
+        regex = _compiled(rule.pattern)
+        for text in texts:
+            if regex.search(text):
+                event = first_event[text]
+                if best is None or rule.confidence > best.confidence:
+                    because = text if len(text) <= 200 else text[:197] + "..."
+                    best = Evidence(signal.id, rule.outcome, "log", because, event.step, event.rank, rule.confidence, event.origin)
+                break
+    return best
+
+
+def flatten(config: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+    """Nested mappings -> dotted lower-case names, dashes as underscores."""
+    flat: dict[str, Any] = {}
+    for key, value in config.items():
+        name = f"{prefix}{key}".lower().replace("-", "_")
+        if isinstance(value, Mapping):
+            flat.update(flatten(value, f"{name}."))
+        else:
+            flat[name] = value
+    return flat
+
+
+def lookup(flat: Mapping[str, Any], key: str) -> tuple[str, Any] | None:
+    """The value of a dotted name, else of the only names that end in it."""
+    key = key.lower().replace("-", "_")
+    if key in flat:
+        return key, flat[key]
+    ending = sorted(name for name in flat if name.endswith("." + key))
+    return (ending[0], flat[ending[0]]) if ending else None
+
+
+def from_config(signal: Signal, flat: Mapping[str, Any]) -> Evidence | None:
+    """The answer of the run's configuration: the first rule and key that fit."""
+    for rule in signal.config:
+        for key in rule.keys:
+            hit = lookup(flat, key)
+            if hit is None or hit[1] is None:
+                continue
+            outcome = rule_outcome(rule, hit[1])
+            if outcome is not None:
+                return Evidence(signal.id, outcome, "config", f"{hit[0]} = {hit[1]}", confidence=0.97)
+    return None
+
+
+def rule_outcome(rule: ConfigRule, value: Any) -> str | None:
+    """What one value of the configuration means by one rule; None where the rule does not say."""
+    text = str(value).strip().lower()
+    if text in rule.equals:
+        return rule.equals[text]
+    try:
+        number = float(text)
+    except ValueError:
+        number = None
+    if number is not None:
+        for limit, outcome in sorted(rule.below):
+            if number < limit:
+                return outcome
+        for limit, outcome in sorted(rule.above, reverse=True):
+            if number > limit:
+                return outcome
+    return rule.equals.get("*")

@@ -1,0 +1,135 @@
+"""What to look at next: the observation that tells most about the cause for what it costs.
+
+Value is the expected drop of entropy (bits) over classes of causes; cost is a person's minutes, the waiting time of a
+control run and its GPU-hours. One rerun answers every signal of its cluster; a signal of a group that is already known
+is worth less, as in the posterior.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+
+import numpy as np
+
+from playbook.engine.belief import DISCOUNT, TEMPERATURE, Belief
+from playbook.engine.tables import Tables
+from playbook.knowledge.entries import Signal
+
+# A GPU-hour in minutes of an engineer: about 2 USD (ledger D3-cost-1) against about 100 USD an hour.
+MINUTES_PER_GPU_HOUR = 1.2
+# Waiting for a control run costs less than working: people do something else meanwhile.
+WAITING_WEIGHT = 0.5
+# Every question costs attention, however quick it is to answer.
+OVERHEAD_MINUTES = 0.5
+DANGER_MINUTES = {"none": 0.0, "slows": 2.0, "stops-the-run": 15.0, "changes-the-run": 10.0}
+# What a further signal of a cluster costs once its rerun has been made.
+READ_OFF_MINUTES = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class RunSize:
+    """What a control run costs here. The defaults are one node at an ordinary pace."""
+
+    gpus: int = 8
+    step_seconds: float = 2.0
+    known: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """minutes of a person (with the waiting weighed in), GPU-hours, and both together in minutes."""
+
+    minutes: float
+    gpu_hours: float
+    total: float
+
+
+@dataclass(frozen=True, slots=True)
+class Option:
+    """One observation that could be made next. `gain` in bits, `rate` in bits per minute."""
+
+    signal: str
+    gain: float
+    cost: Cost
+    rate: float
+
+
+def cost_of(signal: Signal, size: RunSize, clusters_done: Collection[str] = ()) -> Cost:
+    """The price of one observation for this run."""
+    if signal.cluster and signal.cluster in clusters_done:
+        return Cost(READ_OFF_MINUTES, 0.0, READ_OFF_MINUTES + OVERHEAD_MINUTES)
+    hours = signal.steps * size.step_seconds / 3600
+    gpus = {"none": 0, "one": 1, "all": size.gpus}[signal.gpus]
+    minutes = signal.minutes + WAITING_WEIGHT * hours * 60
+    gpu_hours = hours * gpus
+    total = minutes + gpu_hours * MINUTES_PER_GPU_HOUR + DANGER_MINUTES[signal.danger] + OVERHEAD_MINUTES
+    return Cost(round(minutes, 2), round(gpu_hours, 3), round(total, 2))
+
+
+def gains(tables: Tables, belief: Belief, known: Collection[str]) -> dict[str, float]:
+    """Expected drop of class entropy in bits, for every signal that is not known."""
+    weights = _weights(tables, belief)  # [h + 1], the last one is "not in the book"
+    prior_entropy = _entropy(np.append(belief.by_class, belief.unknown)[:, None])[0]
+    exponent = _exponents(tables, known)
+    table = np.vstack([tables.likelihood, tables.background[None, :]])
+    predictive = weights @ table  # [k]
+    tempered = table ** exponent[None, :]
+    joint = weights[:, None] * tempered
+    classes = np.vstack([np.add.reduceat(joint[:-1], tables.class_start, axis=0), joint[-1:]])
+    after = _entropy(classes / np.maximum(classes.sum(axis=0), 1e-300))
+    result: dict[str, float] = {}
+    for signal, where in tables.columns.items():
+        if signal not in known:
+            result[signal] = max(0.0, float(prior_entropy - predictive[where] @ after[where]))
+    return result
+
+
+def _weights(tables: Tables, belief: Belief) -> np.ndarray:
+    return np.append(belief.marginal, belief.unknown)
+
+
+def _exponents(tables: Tables, known: Collection[str]) -> np.ndarray:
+    """float64[k]: the discount that a further signal of a group would have."""
+    sizes: dict[str, int] = {}
+    for signal in known:
+        if signal in tables.groups:
+            sizes[tables.groups[signal]] = sizes.get(tables.groups[signal], 0) + 1
+    exponent = np.empty(len(tables.background))
+    for signal, where in tables.columns.items():
+        exponent[where] = (sizes.get(tables.groups[signal], 0) + 1) ** -DISCOUNT / TEMPERATURE
+    return exponent
+
+
+def _entropy(p: np.ndarray) -> np.ndarray:
+    """Bits, over axis 0."""
+    return -(p * np.log2(np.maximum(p, 1e-300))).sum(axis=0)
+
+
+def options(
+    tables: Tables,
+    belief: Belief,
+    signals: dict[str, Signal],
+    known: Collection[str],
+    closed: Collection[str],
+    size: RunSize,
+    clusters_done: Collection[str] = (),
+) -> list[Option]:
+    """Every observation that could still be made, best first. `closed`: asked in vain, or cannot be got here."""
+    gain = gains(tables, belief, known)
+    clusters: dict[str, list[str]] = {}
+    for name in gain:
+        if (cluster := signals[name].cluster) and name not in closed:
+            clusters.setdefault(cluster, []).append(name)
+    found = []
+    for name, bits in gain.items():
+        if name in closed:
+            continue
+        signal = signals[name]
+        cost = cost_of(signal, size, clusters_done)
+        worth = bits
+        if signal.cluster and signal.cluster not in clusters_done:
+            # The same rerun answers its cluster; what the others add overlaps, so they count half.
+            worth += 0.5 * sum(gain[other] for other in clusters[signal.cluster] if other != name)
+        found.append(Option(name, bits, cost, worth / cost.total))
+    return sorted(found, key=lambda o: (-o.rate, o.signal))
