@@ -109,7 +109,9 @@ class Run:
 
     def by_rank(self, metric: str) -> dict[int, Series]:
         """The series of a metric by rank, without the one of the whole job."""
-        return {rank: s for (name, rank), s in sorted(self.series.items(), key=_key) if name == metric and rank is not None}
+        return {
+            rank: s for (name, rank), s in sorted(self.series.items(), key=_key) if name == metric and rank is not None
+        }
 
     @property
     def metrics(self) -> list[str]:

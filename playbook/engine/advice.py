@@ -18,7 +18,13 @@ MOST = 8
 def fix_cost(fix: Fix, size: RunSize) -> float:
     """Minutes, with the run that judges it and its GPU-hours weighed in."""
     hours = fix.gpu_steps * size.step_seconds / 3600
-    return fix.minutes + WAITING_WEIGHT * hours * 60 + hours * size.gpus * MINUTES_PER_GPU_HOUR + RISK_MINUTES[fix.risk] + 1.0
+    return (
+        fix.minutes
+        + WAITING_WEIGHT * hours * 60
+        + hours * size.gpus * MINUTES_PER_GPU_HOUR
+        + RISK_MINUTES[fix.risk]
+        + 1.0
+    )
 
 
 def repairs(book: Book, tables: Tables, belief: Belief, size: RunSize) -> tuple[str, ...]:

@@ -56,7 +56,9 @@ def posterior(tables: Tables, evidence: Iterable[Evidence]) -> Belief:
     weights = group_weights(tables, [e.signal for e in used]) / TEMPERATURE
     ratios = np.log(likelihoods) * weights[:, None]
     possible = (likelihoods > 2 * IMPOSSIBLE).all(axis=0)
-    log_single = np.log(tables.prior * (1 - UNKNOWN_PRIOR - AUTHORED_PAIRS_PRIOR - OTHER_PAIRS_PRIOR)) + ratios.sum(axis=0)
+    log_single = np.log(tables.prior * (1 - UNKNOWN_PRIOR - AUTHORED_PAIRS_PRIOR - OTHER_PAIRS_PRIOR)) + ratios.sum(
+        axis=0
+    )
     log_single[~possible] = -np.inf
     ij, log_pairs = _pairs(tables, likelihoods, weights, log_single, possible)
     everything = np.concatenate([log_single, log_pairs, [np.log(UNKNOWN_PRIOR)]])

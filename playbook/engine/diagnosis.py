@@ -84,7 +84,9 @@ def diagnose(
     shape = next((e.state for e in belief.used if e.signal == SHAPE), None)
     return Diagnosis(
         causes=() if healthy else ranked,
-        coupled=() if healthy else tuple((tables.causes[i], tables.causes[j], p) for i, j, p in belief.pairs if p >= 0.02),
+        coupled=()
+        if healthy
+        else tuple((tables.causes[i], tables.causes[j], p) for i, j, p in belief.pairs if p >= 0.02),
         unknown=belief.unknown,
         decided=decided,
         healthy=healthy,
@@ -103,7 +105,11 @@ def diagnose(
 def _healthy(belief: Belief) -> bool:
     """The curve was judged healthy and nothing that was seen by itself or told speaks of a fault."""
     shape = next((e for e in belief.used if e.signal == SHAPE), None)
-    return shape is not None and shape.state == "healthy" and not any(e.source in ("person", "case") and e.state == "yes" for e in belief.used)
+    return (
+        shape is not None
+        and shape.state == "healthy"
+        and not any(e.source in ("person", "case") and e.state == "yes" for e in belief.used)
+    )
 
 
 def _rank(book: Book, tables: Tables, belief: Belief, explained: bool) -> tuple[Ranked, ...]:
@@ -117,7 +123,9 @@ def _rank(book: Book, tables: Tables, belief: Belief, explained: bool) -> tuple[
         pro, con = explain.reasons(tables, belief, forms[0]) if explained else ([], [])
         variants = tuple((tables.causes[h], float(belief.marginal[h])) for h in forms)
         ranked.append(
-            Ranked(cause.id, cause.title, cause.layer, name, float(belief.by_class[c]), variants, tuple(pro), tuple(con))
+            Ranked(
+                cause.id, cause.title, cause.layer, name, float(belief.by_class[c]), variants, tuple(pro), tuple(con)
+            )
         )
     return tuple(sorted(ranked, key=lambda r: (-r.probability, r.id)))
 

@@ -74,7 +74,9 @@ def ruled_out(tables: Tables, belief: Belief, most: int = 6) -> list[RuledOut]:
     return found
 
 
-def tipping(tables: Tables, belief: Belief, evidence: tuple[Evidence, ...], closed: frozenset[str] = frozenset()) -> Tipping | None:
+def tipping(
+    tables: Tables, belief: Belief, evidence: tuple[Evidence, ...], closed: frozenset[str] = frozenset()
+) -> Tipping | None:
     """The most probable outcome of one further observation after which another class of causes comes first."""
     if not len(tables.classes):
         return None

@@ -59,7 +59,14 @@ def from_scans(signal: Signal, scans: Mapping[str, Scan]) -> Evidence | None:
 
 def _of_finding(signal: str, outcome: str, finding: Finding) -> Evidence:
     return Evidence(
-        signal, outcome, "metrics", finding.because, finding.step, finding.rank, min(finding.confidence, 0.98), finding.origin
+        signal,
+        outcome,
+        "metrics",
+        finding.because,
+        finding.step,
+        finding.rank,
+        min(finding.confidence, 0.98),
+        finding.origin,
     )
 
 
@@ -77,7 +84,9 @@ def _from_log(signal: Signal, texts: Sequence[str], first_event: Mapping[str, Ev
                 event = first_event[text]
                 if best is None or rule.confidence > best.confidence:
                     because = text if len(text) <= 200 else text[:197] + "..."
-                    best = Evidence(signal.id, rule.outcome, "log", because, event.step, event.rank, rule.confidence, event.origin)
+                    best = Evidence(
+                        signal.id, rule.outcome, "log", because, event.step, event.rank, rule.confidence, event.origin
+                    )
                 break
     return best
 

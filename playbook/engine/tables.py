@@ -194,5 +194,3 @@ def _couples(causes: list[Cause], index: Mapping[str, int]) -> dict[tuple[int, i
                 i, j = sorted((h, index[couple.cause]))
                 pairs[i, j] = 1.0
     return pairs
-
-

@@ -38,7 +38,9 @@ class Reader(Protocol):
 class RunBuilder:
     """Collects what one file holds; names become canonical here and nowhere else."""
 
-    def __init__(self, path: str, reader: str, rank: int | None = None, rename: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self, path: str, reader: str, rank: int | None = None, rename: Mapping[str, str] | None = None
+    ) -> None:
         self.path, self.reader, self.rank = path, reader, rank
         self.rename = dict(rename or {})  # raw name -> canonical, from `--map`
         self.rows = 0
@@ -65,7 +67,11 @@ class RunBuilder:
             points[2].append(line if line is not None else -1)
 
     def add_columns(
-        self, steps: np.ndarray, columns: Mapping[str, np.ndarray], lines: np.ndarray | None = None, rank: int | None = None
+        self,
+        steps: np.ndarray,
+        columns: Mapping[str, np.ndarray],
+        lines: np.ndarray | None = None,
+        rank: int | None = None,
     ) -> None:
         """Many rows at once. A masked entry (`np.ma`) was not logged; NaN was logged as NaN.
 
@@ -79,13 +85,25 @@ class RunBuilder:
             if isinstance(column, np.ma.MaskedArray):
                 keep = ~np.ma.getmaskarray(column)
                 self._columns.append(
-                    (raw, rank, steps[keep], np.asarray(column.data[keep], float), None if lines is None else lines[keep])
+                    (
+                        raw,
+                        rank,
+                        steps[keep],
+                        np.asarray(column.data[keep], float),
+                        None if lines is None else lines[keep],
+                    )
                 )
             else:
                 self._columns.append((raw, rank, steps, np.asarray(column, float), lines))
 
     def event(
-        self, text: str, kind: str, line: int | None = None, step: int | None = None, rank: int | None = None, time: str | None = None
+        self,
+        text: str,
+        kind: str,
+        line: int | None = None,
+        step: int | None = None,
+        rank: int | None = None,
+        time: str | None = None,
     ) -> None:
         """A line worth keeping (cut to 500 characters). `step` defaults to that of the last row before it."""
         if len(self.events) >= _MAX_EVENTS:

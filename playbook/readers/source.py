@@ -1,22 +1,76 @@
 """One input file: bytes, text lines and the first look at it, whatever it is packed or encoded in.
 
-Reads .gz and .zst by content, UTF-8, UTF-16 with a mark, and GBK; drops NUL bytes; splits at \\n, \\r\\n and a lone \\r
-(progress bars); never holds more than one line of bounded length.
+Reads .gz and .zst by content, UTF-8 (with a mark or without), UTF-16 with a mark, and GBK line by line; drops NUL bytes;
+splits at \\n, \\r\\n and a lone \\r (progress bars); never holds more than one line of bounded length; stops at a file that
+unpacks to a multiple of its size that no log has (a decompression bomb). Input is what the file held when it was opened.
 """
 
 from __future__ import annotations
 
+import codecs
 import gzip
 import io
+import os
+import stat
+import tempfile
+import zlib
 from collections.abc import Iterator
-from dataclasses import dataclass
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 from playbook.errors import PlaybookError
 
 HEAD = 64 * 1024  # bytes that `sniff` sees
 MAX_LINE = 1 << 20  # characters of one line that are kept
+MAX_DOCUMENT = 512 << 20  # bytes of one JSON or YAML document that are read whole
+_CHUNK = 1 << 20
+_HOLE = 1 << 30  # bytes of a NUL hole at the head that are skipped in search of text (a sparse hole costs no disk)
+_BOMB_BYTES = 256 << 20  # below this much unpacked data nobody is harmed ...
+_BOMB_RATIO = 200  # ... and logs pack by 10 to 60, a bomb by 1000 and more
+_UTF16 = {codecs.BOM_UTF16_LE: "utf-16-le", codecs.BOM_UTF16_BE: "utf-16-be"}
+
+
+class _Guarded(io.RawIOBase):
+    """A decompressed stream: damage ends it (and is noted), a bomb raises `PlaybookError`."""
+
+    def __init__(self, inner: BinaryIO, packed: BinaryIO, source: Source) -> None:
+        self._inner, self._packed, self._source, self._seen = inner, packed, source, 0
+        self._limit = max(_BOMB_BYTES, _BOMB_RATIO * os.fstat(packed.fileno()).st_size)
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        try:
+            data = self._inner.read1(len(buffer))  # type: ignore[attr-defined]
+        except (OSError, EOFError, zlib.error, ValueError) as error:
+            return self._damaged(error)
+        except Exception as error:  # zstandard has its own exception class, and is not imported here
+            if type(error).__name__ != "ZstdError":
+                raise
+            return self._damaged(error)
+        self._seen += len(data)
+        if self._seen > self._limit:
+            raise PlaybookError(
+                self._source.name,
+                f"unpacks to more than {_BOMB_RATIO} times its size",
+                "unpack it yourself and look at it first",
+            )
+        buffer[: len(data)] = data
+        return len(data)
+
+    def _damaged(self, error: Exception) -> int:
+        note = f"the packed data is cut or damaged ({str(error).rstrip('.') or type(error).__name__})"
+        if note not in self._source.damage:
+            self._source.damage.append(note)
+        return 0
+
+    def close(self) -> None:
+        if not self.closed:
+            self._packed.close()
+        super().close()
 
 
 @dataclass(frozen=True)
@@ -25,33 +79,189 @@ class Source:
 
     path: Path
     name: str
+    damage: list[str] = field(default_factory=list, compare=False)  # filled while reading a packed file
 
     def open(self) -> BinaryIO:
-        """The decompressed bytes."""
-        raw = self.path.open("rb")
+        """The decompressed bytes; they end where a packed file is damaged, and `damage` says so."""
+        try:
+            raw = _open_regular(self.path)
+        except OSError as error:
+            raise PlaybookError(
+                self.name, f"cannot be read: {error.strerror or error}", "check the file and its permissions"
+            ) from None
         magic = raw.read(4)
         raw.seek(0)
+        inner: BinaryIO
         if magic[:2] == b"\x1f\x8b":
-            return gzip.GzipFile(fileobj=raw)  # type: ignore[return-value]
-        if magic == b"\x28\xb5\x2f\xfd":
+            inner = gzip.GzipFile(fileobj=raw)  # type: ignore[assignment]
+        elif magic == b"\x28\xb5\x2f\xfd":
             import zstandard
 
-            return io.BufferedReader(zstandard.ZstdDecompressor().stream_reader(raw, read_across_frames=True))
-        return raw
+            inner = zstandard.ZstdDecompressor().stream_reader(raw, read_across_frames=True)  # type: ignore[assignment]
+        else:
+            return raw
+        return io.BufferedReader(_Guarded(inner, raw, self), _CHUNK)
+
+    @property
+    def packed(self) -> bool:
+        with self.open() as stream:
+            return isinstance(stream, io.BufferedReader) and isinstance(stream.raw, _Guarded)
+
+    @property
+    def size(self) -> int:
+        """Bytes on disk (packed)."""
+        return self.path.stat().st_size
 
     def head(self, size: int = HEAD) -> bytes:
-        try:
-            with self.open() as stream:
-                return stream.read(size)
-        except (OSError, EOFError) as error:
-            raise PlaybookError(self.name, f"cannot be read: {error}", "check the file and its permissions") from None
+        """The first bytes as a reader should see them: unpacked, UTF-8, without mark and without a NUL hole in front."""
+        with self.open() as stream:
+            data = _some(stream, size)
+            skipped = len(data)
+            while data and not data.strip(b"\0") and skipped < _HOLE:
+                data = _some(stream, _CHUNK)
+                skipped += len(data)
+        if data[:64] == b"\0" * 64:
+            data = data.lstrip(b"\0")
+        if (code := _UTF16.get(data[:2])) is not None:
+            return data[2 : len(data) - len(data) % 2].decode(code, "replace").encode()[:size]
+        return data.removeprefix(codecs.BOM_UTF8)[:size]
 
     def lines(self) -> Iterator[tuple[int, str]]:
         """(line number from 1, text without the line end); undecodable bytes become U+FFFD."""
-        with self.open() as stream:
-            number = 0
-            for raw in stream:
+        for number, text, _ in self.marked_lines():
+            yield number, text
+
+    def marked_lines(self) -> Iterator[tuple[int, str, bool]]:
+        """As `lines`, and whether the line has its end: False only for a last line without one (perhaps cut)."""
+        for number, raw, whole in self.raw_lines():
+            text = decode(raw)
+            if "\r" in text:
+                parts = text.split("\r")
+                for part in parts[:-1]:
+                    if part:
+                        yield number, part, True
+                if parts[-1] or len(parts) == 1:
+                    yield number, parts[-1], whole
+            else:
+                yield number, text, whole
+
+    def raw_lines(self) -> Iterator[tuple[int, bytes, bool]]:
+        """(line number, bytes without NUL and line end, whole) in UTF-8 or GBK; a line beyond `MAX_LINE` is cut."""
+        number, tail, cut = 0, b"", False
+        for chunk in self.chunks():
+            if b"\n" not in chunk:
+                if len(tail) < MAX_LINE:
+                    tail += chunk
+                elif (end := tail.rfind(b"\r")) > 0:  # an endless line of a progress bar is many short ones
+                    yield number + 1, _clean(tail[:end]), True
+                    tail = tail[end + 1 :] + chunk
+                else:
+                    cut = True
+                continue
+            pieces = chunk.split(b"\n")
+            pieces[0] = tail[:MAX_LINE] if cut else tail + pieces[0]
+            cut = False
+            for piece in pieces[:-1]:
                 number += 1
-                text = raw.replace(b"\0", b"").decode("utf-8", "replace")[:MAX_LINE]
-                for part in text.rstrip("\r\n").split("\r"):
-                    yield number, part
+                yield number, _clean(piece), True
+            tail = pieces[-1]
+        if tail:
+            yield number + 1, _clean(tail), False
+
+    def chunks(self) -> Iterator[bytes]:
+        """The decompressed bytes piece by piece, UTF-16 turned into UTF-8, without mark. Ends silently at damage."""
+        with self.open() as stream:
+            decoder: codecs.IncrementalDecoder | None = None
+            first = True
+            while True:
+                try:
+                    data = stream.read(_CHUNK)
+                except OSError as error:
+                    raise PlaybookError(self.name, f"cannot be read: {error}", "check the disk and the file") from None
+                if first:
+                    first = False
+                    if (code := _UTF16.get(data[:2])) is not None:
+                        decoder, data = codecs.getincrementaldecoder(code)("replace"), data[2:]
+                    data = data.removeprefix(codecs.BOM_UTF8)
+                if decoder is not None:
+                    yield decoder.decode(data, not data).encode()
+                elif data:
+                    yield data
+                if not data and not first:
+                    return
+
+    def document(self) -> str:
+        """The whole text of a JSON or YAML document; raises `PlaybookError` beyond `MAX_DOCUMENT`."""
+        parts: list[bytes] = []
+        total = 0
+        for chunk in self.chunks():
+            total += len(chunk)
+            if total > MAX_DOCUMENT:
+                raise PlaybookError(
+                    self.name, f"one document of more than {MAX_DOCUMENT >> 20} MB", "write one record a line (.jsonl)"
+                )
+            parts.append(chunk)
+        return decode(b"".join(parts).replace(b"\0", b""))
+
+    @contextmanager
+    def as_plain_file(self) -> Iterator[Path]:
+        """A path to the same text unpacked, in UTF-8, for tools that open files themselves."""
+        with self.open() as stream:
+            start = b"" if isinstance(getattr(stream, "raw", None), _Guarded) else stream.read(4)
+        if start and start[:2] not in _UTF16 and start[:1] != b"\0" and start[:3] != codecs.BOM_UTF8:
+            yield self.path
+            return
+        handle, name = tempfile.mkstemp(prefix="playbook-")
+        try:
+            with os.fdopen(handle, "wb") as copy:
+                for chunk in self.chunks():
+                    copy.write(chunk.replace(b"\0", b""))
+            yield Path(name)
+        finally:
+            Path(name).unlink(missing_ok=True)
+
+
+def decode(raw: bytes) -> str:
+    """UTF-8, else GBK where the whole line is good GBK, else UTF-8 with marks for what is broken."""
+    try:
+        return raw.decode("utf-8")
+    except UnicodeDecodeError:
+        with suppress(UnicodeDecodeError):
+            return raw.decode("gbk")
+        return raw.decode("utf-8", "replace")
+
+
+def spool_stdin(stream: BinaryIO) -> Path:
+    """Standard input copied to a temporary file; the caller removes it."""
+    handle, name = tempfile.mkstemp(prefix="playbook-stdin-")
+    with os.fdopen(handle, "wb") as copy:
+        while chunk := stream.read(_CHUNK):
+            copy.write(chunk)
+    return Path(name)
+
+
+def _open_regular(path: Path) -> BinaryIO:
+    """Open without waiting for a FIFO's writer, and only a regular file."""
+    descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        raise OSError(None, "not a regular file")
+    return os.fdopen(descriptor, "rb")
+
+
+def _some(stream: BinaryIO, size: int) -> bytes:
+    """Up to `size` bytes, fewer at the end of the file or where a packed file is damaged."""
+    parts: list[bytes] = []
+    with suppress(OSError):
+        while size > 0 and (data := stream.read(min(size, 8192))):
+            parts.append(data)
+            size -= len(data)
+    return b"".join(parts)
+
+
+def _clean(piece: bytes) -> bytes:
+    if b"\0" in piece:
+        piece = piece.replace(b"\0", b"")
+    if len(piece) > MAX_LINE and b"\r" not in piece:
+        piece = piece[:MAX_LINE]
+    return piece.rstrip(b"\r")

@@ -1,0 +1,153 @@
+"""Case files: read, checked, and played as an investigator who knows the case would answer."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from playbook.engine.tables import Tables
+from playbook.engine.value import RunSize
+from playbook.errors import PlaybookError
+from playbook.findings import Evidence
+from playbook.knowledge.loader import Book, parse_yaml
+from playbook.workflow.ingest import ingest
+from playbook.workflow.session import UNKNOWN, Session
+
+MAX_QUESTIONS = 40  # a bound, not a goal: the stop rule ends a diagnosis long before
+
+
+class CaseFile(BaseModel):
+    """The contract's case file. Further keys are allowed: packs may tell more about a case."""
+
+    model_config = ConfigDict(extra="ignore", frozen=True, coerce_numbers_to_str=True)
+
+    id: str
+    title: str = ""
+    context: dict[str, Any] = {}
+    given: list[str] = []
+    answers: dict[str, str] = {}
+    metrics: list[str] = []
+    causes: list[str] = Field(min_length=1)
+    sources: list[str] = []
+    split: str | None = None
+
+
+def read_case(path: Path) -> CaseFile:
+    """One case file. Raises `PlaybookError` with file and line."""
+    try:
+        text = path.read_text("utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise PlaybookError(str(path), f"cannot be read: {error}", "name a case file (YAML)") from None
+    data = parse_yaml(text, str(path))
+    if not isinstance(data, dict):
+        raise PlaybookError(str(path), "is no case file", "it must be a mapping with id, causes and answers", 1)
+    data.setdefault("id", path.stem)
+    try:
+        return CaseFile.model_validate({key: value for key, value in data.items() if value is not None})
+    except ValidationError as error:
+        fault = error.errors()[0]
+        place = ".".join(str(part) for part in fault["loc"])
+        raise PlaybookError(
+            str(path), f"{place}: {fault['msg']}", "see the case file format in the README", _line(text, place)
+        ) from None
+
+
+def _line(text: str, place: str) -> int | None:
+    key = place.split(".")[0]
+    return next((n for n, line in enumerate(text.splitlines(), 1) if line.startswith(f"{key}:")), 1)
+
+
+def read_cases(folder: Path) -> list[tuple[Path, CaseFile]]:
+    """All case files of a folder (or one file), by name."""
+    if folder.is_file():
+        return [(folder, read_case(folder))]
+    if not folder.is_dir():
+        raise PlaybookError(str(folder), "no such folder", "name a folder of case files (*.yaml)")
+    paths = sorted(p for p in (*folder.rglob("*.yaml"), *folder.rglob("*.yml")) if p.is_file())
+    if not paths:
+        raise PlaybookError(str(folder), "holds no case files", "a case file is YAML with id, causes and answers")
+    return [(path, read_case(path)) for path in paths]
+
+
+def start(
+    case: CaseFile, book: Book, tables: Tables, folder: Path, cache: dict[str, list[Evidence]] | None = None
+) -> Session:
+    """A session that knows what the case says is known at the start: context, given answers, the detectors' findings."""
+    session = Session(book, tables, _size(case))
+    if case.metrics:
+        session.observe(_from_metrics(case, book, folder, cache))
+    session.observe(context_evidence(case.context, book))
+    known = [Evidence(s, str(case.answers[s]), "case", "known at the start") for s in case.given if s in case.answers]
+    session.observe(e for e in known if has_outcome(book, e.signal, e.state))
+    return session
+
+
+def has_outcome(book: Book, signal: str, state: str) -> bool:
+    entry = book.signals.get(signal)
+    return entry is not None and state in entry.outcomes
+
+
+def context_evidence(context: dict[str, Any], book: Book) -> list[Evidence]:
+    """The context of a case that the book has signals for."""
+    return [
+        Evidence(name, str(value).lower(), "case", "context")
+        for name, value in sorted(context.items())
+        if has_outcome(book, name, str(value).lower())
+    ]
+
+
+def unmapped(case: CaseFile, book: Book) -> list[str]:
+    """Answers for signals (or with outcomes) that the book lacks: reported, no error."""
+    return sorted(s for s, state in case.answers.items() if not has_outcome(book, s, str(state)))
+
+
+def _size(case: CaseFile) -> RunSize:
+    size = RunSize()
+    gpus = case.context.get("gpus")
+    if isinstance(gpus, (int, float)) and gpus >= 1:
+        size = replace(size, gpus=int(gpus), known=True)
+    return size
+
+
+def _from_metrics(case: CaseFile, book: Book, folder: Path, cache: dict[str, list[Evidence]] | None) -> list[Evidence]:
+    if cache is not None and case.id in cache:
+        return cache[case.id]
+    root = folder.resolve()
+    paths = []
+    for name in case.metrics:
+        path = (folder / name).resolve()
+        if not path.is_relative_to(root):
+            raise PlaybookError(
+                case.id, f"metrics file {name!r} lies outside the case's folder", "put it beside the case file"
+            )
+        paths.append(str(path))
+    found = list(ingest(paths, book).evidence)
+    if cache is not None:
+        cache[case.id] = found
+    return found
+
+
+def play(session: Session, case: CaseFile, most: int = MAX_QUESTIONS) -> Session:
+    """Ask as in a diagnosis; the case answers where it can, `unknown` elsewhere; stop where a diagnosis stops."""
+    for _ in range(most):
+        option = session.diagnosis(explained=False).next
+        if option is None:
+            break
+        state = str(case.answers.get(option.signal, UNKNOWN))
+        if not has_outcome(session.book, option.signal, state):
+            state = UNKNOWN
+        session.answer(option.signal, state, source="case")
+    return session
+
+
+def hits(case: CaseFile, cause: str, class_: str) -> bool:
+    """Whether a cause of the book is (one of) the case's true causes, by id or by class."""
+    return cause in case.causes or class_ in case.causes
+
+
+def truth(case: CaseFile) -> Iterable[str]:
+    return tuple(case.causes)

@@ -1,0 +1,101 @@
+"""Files -> what they say: read, scan, and turn into evidence. The first half of every diagnosis."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from playbook import detectors, readers
+from playbook.engine.observe import flatten, lookup, observe
+from playbook.engine.tables import SHAPE
+from playbook.engine.value import RunSize
+from playbook.findings import Evidence, Finding, Scan
+from playbook.knowledge.loader import Book
+from playbook.series import Run
+
+# Symptoms that are called an incident only when the detector is this sure: warnings on healthy runs cost trust.
+INCIDENT = 0.7
+_STEP_TIME_SAMPLE = 200  # rows of which the median step time is taken
+
+
+@dataclass(frozen=True)
+class Ingested:
+    """A run with what the detectors, the log patterns and the configuration say about it."""
+
+    run: Run
+    scans: tuple[Scan, ...]
+    evidence: tuple[Evidence, ...]
+
+    @property
+    def findings(self) -> list[Finding]:
+        return [finding for scan in self.scans for finding in scan.findings]
+
+    @property
+    def symptom(self) -> Evidence | None:
+        """The evidence about the shape of the loss, where it is one of trouble."""
+        shape = next((e for e in self.evidence if e.signal == SHAPE), None)
+        return shape if shape is not None and shape.state != "healthy" else None
+
+    @property
+    def verdict(self) -> str:
+        """incident | healthy | undecided."""
+        shape = next((e for e in self.evidence if e.signal == SHAPE), None)
+        if shape is None:
+            return "undecided"
+        if shape.state == "healthy":
+            return "healthy"
+        return "incident" if shape.confidence >= INCIDENT else "undecided"
+
+    @property
+    def size(self) -> RunSize:
+        return run_size(self.run)
+
+
+def ingest(
+    paths: Sequence[str],
+    book: Book,
+    rename: Mapping[str, str] | None = None,
+    progress: Callable[[str], None] | None = None,
+) -> Ingested:
+    """Read `paths` (files, folders, globs, `-`) and look at them. Raises `PlaybookError` where nothing can be read."""
+    run = readers.read(paths, rename=rename, progress=progress)
+    return look(run, book)
+
+
+def look(run: Run, book: Book) -> Ingested:
+    """Scan a run that has been read."""
+    scans = tuple(detectors.scan(run))
+    return Ingested(run, scans, tuple(observe(book.signals, scans, run.events, run.config)))
+
+
+def run_size(run: Run) -> RunSize:
+    """GPUs and seconds a step, from the configuration, the ranks and the logged step time."""
+    import numpy as np
+
+    flat = flatten(run.config)
+    gpus = next(
+        (
+            int(float(hit[1]))
+            for key in ("world_size", "num_gpus", "n_gpus", "gpus")
+            if _is_number(hit := lookup(flat, key))
+        ),
+        0,
+    )
+    gpus = gpus or len(run.ranks)
+    times = run.one("step_time")
+    seconds = 0.0
+    if times is not None and len(times):
+        sample = times.values[times.finite][:_STEP_TIME_SAMPLE]
+        seconds = float(np.median(sample)) if len(sample) else 0.0
+    default = RunSize()
+    known = bool(gpus or seconds > 0)
+    return RunSize(gpus or default.gpus, seconds if 0 < seconds < 3600 else default.step_seconds, known)
+
+
+def _is_number(hit: object) -> bool:
+    if not isinstance(hit, tuple):
+        return False
+    try:
+        return float(hit[1]) >= 1
+    except (TypeError, ValueError):
+        return False

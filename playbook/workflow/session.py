@@ -1,0 +1,153 @@
+"""One diagnosis as a list of moves: observed, answered, cannot be got, retracted. Everything else is recomputed.
+
+A move can be undone and redone; what-if is a session copied. The session never asks by itself: a face (or a case, or
+nobody) answers `session.next`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+from typing import Literal
+
+from playbook.engine.diagnosis import Diagnosis, diagnose
+from playbook.engine.tables import Tables
+from playbook.engine.value import Cost, RunSize, cost_of
+from playbook.errors import PlaybookError
+from playbook.findings import Evidence
+from playbook.knowledge.loader import Book
+
+UNKNOWN = "unknown"  # answered, but not known
+UNSURE = 0.7  # weight of the named outcome in an answer such as "probably yes"
+
+
+@dataclass(frozen=True, slots=True)
+class Move:
+    """observed: came by itself; answered: asked for; closed: cannot be got or not known; retracted: take it back."""
+
+    kind: Literal["observed", "answered", "closed", "retracted"]
+    signal: str
+    evidence: Evidence | None = None
+    cost: Cost | None = None
+
+
+@dataclass
+class Session:
+    """The moves so far. `size` is what a control run costs here."""
+
+    book: Book
+    tables: Tables
+    size: RunSize = field(default_factory=RunSize)
+    moves: list[Move] = field(default_factory=list)
+    undone: list[Move] = field(default_factory=list)
+
+    def observe(self, evidence: Iterable[Evidence]) -> None:
+        """Evidence that came by itself: metrics, logs, configuration."""
+        self.moves += [Move("observed", item.signal, item) for item in evidence]
+
+    def answer(self, signal: str, state: str, source: str = "person", because: str = "", free: bool = False) -> None:
+        """A person's (or a case's) answer; `unknown` closes the signal, `STATE?` is an unsure one.
+
+        Raises `PlaybookError` for a signal or an outcome that the book does not have.
+        """
+        self.undone.clear()
+        entry = self.book.signals.get(signal)
+        if entry is None:
+            raise PlaybookError(signal, "is no signal of the book", did_you_mean(signal, self.book.signals))
+        cost = Cost(0.0, 0.0, 0.0) if free else cost_of(entry, self.size, self.clusters_done)
+        if state in (UNKNOWN, "cannot"):
+            self.moves.append(Move("closed", signal, None, Cost(1.0, 0.0, 1.0) if not free else cost))
+            return
+        unsure = state.endswith("?")
+        outcome = state.rstrip("?")
+        if outcome not in entry.outcomes:
+            raise PlaybookError(
+                f"{signal}={state}", f"{outcome!r} is no outcome", f"one of {', '.join(entry.outcomes)}, unknown"
+            )
+        evidence = Evidence(signal, outcome, source, because, confidence=UNSURE if unsure else 1.0)  # type: ignore[arg-type]
+        self.moves.append(Move("answered", signal, evidence, cost))
+
+    def retract(self, signal: str) -> None:
+        """Take back what is known about a signal, wherever it came from."""
+        self.undone.clear()
+        self.moves.append(Move("retracted", signal))
+
+    def undo(self) -> Move | None:
+        """Take back the last move of a person (what was observed stays)."""
+        for index in range(len(self.moves) - 1, -1, -1):
+            if self.moves[index].kind != "observed":
+                move = self.moves.pop(index)
+                self.undone.append(move)
+                return move
+        return None
+
+    def redo(self) -> Move | None:
+        if not self.undone:
+            return None
+        move = self.undone.pop()
+        self.moves.append(move)
+        return move
+
+    def what_if(self, signal: str, state: str) -> Session:
+        """A copy with one more answer; this session stays as it is."""
+        copy = replace(self, moves=list(self.moves), undone=[])
+        copy.answer(signal, state)
+        return copy
+
+    @property
+    def evidence(self) -> tuple[Evidence, ...]:
+        """What is known now, by signal; a later move replaces an earlier one."""
+        known: dict[str, Evidence] = {}
+        for move in self.moves:
+            if move.evidence is not None:
+                known[move.signal] = move.evidence
+            elif move.kind == "retracted":
+                known.pop(move.signal, None)
+        return tuple(known[key] for key in sorted(known))
+
+    @property
+    def closed(self) -> frozenset[str]:
+        """Signals that nobody can get."""
+        closed: set[str] = set()
+        for move in self.moves:
+            if move.kind == "closed":
+                closed.add(move.signal)
+            else:
+                closed.discard(move.signal)
+        return frozenset(closed)
+
+    @property
+    def clusters_done(self) -> frozenset[str]:
+        """Reruns that were made: what else they answer is only to be read off."""
+        done = set()
+        for move in self.moves:
+            entry = self.book.signals.get(move.signal)
+            if move.kind == "answered" and entry is not None and entry.cluster:
+                done.add(entry.cluster)
+        return frozenset(done)
+
+    @property
+    def asked(self) -> tuple[Move, ...]:
+        """Answered and closed moves, in order: what was paid for."""
+        return tuple(m for m in self.moves if m.kind in ("answered", "closed"))
+
+    @property
+    def cost(self) -> Cost:
+        """What the answers have cost so far."""
+        costs = [m.cost for m in self.moves if m.cost is not None]
+        return Cost(
+            round(sum(c.minutes for c in costs), 2),
+            round(sum(c.gpu_hours for c in costs), 3),
+            round(sum(c.total for c in costs), 2),
+        )
+
+    def diagnosis(self, explained: bool = True) -> Diagnosis:
+        return diagnose(self.book, self.tables, self.evidence, self.closed, self.size, self.clusters_done, explained)
+
+
+def did_you_mean(word: str, known: Iterable[str]) -> str:
+    """A hint with the nearest known ids."""
+    import difflib
+
+    near = difflib.get_close_matches(word, list(known), n=3, cutoff=0.5)
+    return f"did you mean {', '.join(near)}?" if near else "see `playbook knowledge show`"
