@@ -1,0 +1,169 @@
+"""Robust numbers for curves that carry noise, trends and outliers: levels, scales, runs, trends. numpy only, no state.
+
+Every function takes a plain float64 array without non-finite values unless it says otherwise, and costs O(n) or less.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+MAD_TO_SIGMA = 1.4826  # median absolute deviation -> standard deviation of a normal law
+WINDOW = 64  # rows: how far back the level of a curve is taken
+EXACT = 4096  # rows: up to here trailing medians are exact, above they are medians of medians of BLOCK rows
+BLOCK = 8  # rows
+
+# Numbers of classes whose uniform guess is worth recognising: binary, small tasks, image sets, tokenizers in use.
+CLASSES: tuple[int, ...] = (
+    *(2, 3, 4, 5, 10, 20, 100, 200, 256, 365, 1000, 1024, 21841),
+    *(8192, 16000, 16384, 21128, 28996, 29056, 30000, 30522, 30528, 31999, 32000, 32001, 32064, 32100, 32128, 32768),
+    *(49152, 49408, 50257, 50258, 50265, 50272, 50277, 50280, 50304, 50368, 50400, 50432, 51200, 51865, 51866, 64000),
+    *(65024, 65536, 92544, 100256, 100277, 100278, 100352, 102400, 119547, 122753, 125696, 128000, 128256, 129280),
+    *(131072, 151643, 151646, 151936, 152064, 156032, 200019, 200064, 248320, 250002, 250112, 250680, 250880, 255000),
+    *(256000, 256128, 256206, 262144, 262208),
+)
+LN_CLASSES = np.log(np.array(CLASSES, dtype=np.float64))
+
+
+def mad_sigma(x: np.ndarray) -> float:
+    """Scale from the median absolute deviation; 0.0 for fewer than two values."""
+    if len(x) < 2:
+        return 0.0
+    return float(MAD_TO_SIGMA * np.median(np.abs(x - np.median(x))))
+
+
+def diff_sigma(x: np.ndarray) -> float:
+    """Noise of one row from the differences of neighbours: blind to trends and to a few jumps."""
+    if len(x) < 3:
+        return 0.0
+    return float(MAD_TO_SIGMA * np.median(np.abs(np.diff(x))) / math.sqrt(2.0))
+
+
+def block_medians(x: np.ndarray, size: int) -> np.ndarray:
+    """Medians of consecutive blocks of `size` rows; a shorter tail of at least half a block counts as one."""
+    if size <= 1:
+        return x
+    full = len(x) // size
+    out = np.median(x[: full * size].reshape(full, size), axis=1) if full else np.empty(0)
+    tail = x[full * size :]
+    if len(tail) * 2 >= size or (not full and len(tail)):
+        out = np.append(out, np.median(tail))
+    return out
+
+
+def trailing_level(x: np.ndarray, window: int = WINDOW, least: int = 8) -> np.ndarray:
+    """Median of up to `window` rows before each row (not of the row itself); NaN where fewer than `least` are known."""
+    n = len(x)
+    out = np.full(n, np.nan)
+    if n <= least:
+        return out
+    if n <= EXACT:
+        for i in range(least, min(window, n)):
+            out[i] = np.median(x[:i])
+        if n > window:
+            out[window:] = np.median(np.lib.stride_tricks.sliding_window_view(x, window)[:-1], axis=1)
+        return out
+    out[:window] = trailing_level(x[: window + 1], window, least)[:window]
+    blocks = np.median(x[: n // BLOCK * BLOCK].reshape(-1, BLOCK), axis=1)
+    levels = np.median(np.lib.stride_tricks.sliding_window_view(blocks, window // BLOCK), axis=1)
+    # rows of block k look at the blocks k - window/BLOCK .. k - 1 only
+    out[window:] = np.repeat(levels, BLOCK)[: n - window]
+    return out
+
+
+def local_sigma(residual: np.ndarray, window: int = 256) -> np.ndarray:
+    """Scale of each row's residual from the stretch of `window` rows that it lies in and the stretch before it.
+
+    The smaller of the two for all but quiet curves: an excursion that fills its own stretch must not hide itself.
+    """
+    n = len(residual)
+    whole = mad_sigma(residual)
+    if n < 2 * window:
+        return np.full(n, whole)
+    full = n // window
+    grid = residual[: full * window].reshape(full, window)
+    centre = np.median(grid, axis=1, keepdims=True)
+    sigma = MAD_TO_SIGMA * np.median(np.abs(grid - centre), axis=1)
+    before = np.concatenate([sigma[:1], sigma[:-1]])
+    sigma = np.maximum(np.minimum(sigma, before), 0.5 * whole)
+    out = np.repeat(sigma, window)
+    return np.concatenate([out, np.full(n - len(out), sigma[-1])])
+
+
+def tail_extreme(residual: np.ndarray) -> float:
+    """How far the largest residual reaches where the upper tail goes on as it begins (an exponential through 75 and 95 %).
+
+    Normal noise gives about 4 sigma at a thousand rows; heavy tails give more, so that their outliers are no news.
+    """
+    n = len(residual)
+    if n < 20:
+        return 0.0
+    sample = residual[:: max(1, n // 100_000)]
+    middle, q75, q95 = np.quantile(sample, [0.5, 0.75, 0.95])
+    return float((q75 - middle) + (q95 - q75) / math.log(5.0) * math.log(max(n / 4.0, 1.0)))
+
+
+def runs(mask: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Starts and ends (exclusive) of the stretches where `mask` holds."""
+    edges = np.flatnonzero(np.diff(np.concatenate([[False], mask, [False]]).astype(np.int8)))
+    return edges[0::2], edges[1::2]
+
+
+def trend(x: np.ndarray) -> float:
+    """Kendall's tau of x against time, -1..1; 0.0 for fewer than four values. For up to some hundred values."""
+    n = len(x)
+    if n < 4:
+        return 0.0
+    if n > 400:
+        x = block_medians(x, -(-n // 400))
+        n = len(x)
+    signs = np.sign(x[None, :] - x[:, None])
+    return float(np.triu(signs, 1).sum() / (n * (n - 1) / 2.0))
+
+
+def slope(x: np.ndarray) -> float:
+    """Theil-Sen slope a row, for up to some hundred values."""
+    n = len(x)
+    if n < 2:
+        return 0.0
+    i, j = np.triu_indices(n, 1)
+    return float(np.median((x[j] - x[i]) / (j - i)))
+
+
+def hinge(x: np.ndarray) -> int:
+    """Where a flat or falling curve turns up: the break of the best pair of joined straight lines, index into x."""
+    n = len(x)
+    if n < 6:
+        return int(np.argmin(x))
+    t = np.arange(n, dtype=np.float64)
+    best, where = math.inf, 0
+    for k in range(2, n - 2):
+        basis = np.stack([np.ones(n), t, np.maximum(t - k, 0.0)], axis=1)
+        coef, *_ = np.linalg.lstsq(basis, x, rcond=None)
+        error = float(np.sum(np.abs(x - basis @ coef)))
+        if error < best and coef[2] > 0:
+            best, where = error, k
+    return where
+
+
+def lag_correlation(x: np.ndarray, lag: int = 1) -> float:
+    """Correlation of x with itself `lag` rows later; 0.0 where it is not defined."""
+    if len(x) <= lag + 2:
+        return 0.0
+    a, b = x[:-lag] - x[:-lag].mean(), x[lag:] - x[lag:].mean()
+    scale = math.sqrt(float(a @ a) * float(b @ b))
+    return float(a @ b) / scale if scale > 0 else 0.0
+
+
+def nearest_uniform(value: float, classes: int | None = None) -> tuple[float, int]:
+    """Distance of a loss to ln(classes) and the number of classes; the nearest of the usual ones unless it is given."""
+    if classes is not None and classes > 1:
+        return abs(value - math.log(classes)), classes
+    index = int(np.argmin(np.abs(LN_CLASSES - value)))
+    return abs(value - float(LN_CLASSES[index])), CLASSES[index]
+
+
+def number(value: float) -> str:
+    """A number for people: four significant digits."""
+    return f"{value:.4g}"

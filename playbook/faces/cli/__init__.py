@@ -1,0 +1,120 @@
+"""The command line: a table of commands, imported only when called, and the one place where an error becomes text.
+
+Standard output is the answer, standard error the narration. Exit codes: 0 done; 1 found (`--check`) or a check failed;
+2 wrong usage or unusable input, one line; 130 interrupted.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+import sys
+from collections.abc import Sequence
+
+import click
+
+# name -> (module, attribute, one line for the overview). In the order of the overview.
+COMMANDS: dict[str, tuple[str, str, str]] = {
+    "demo": ("playbook.faces.cli.demo", "demo", "See it work: a real run, diagnosed, recorded, published."),
+    "ingest": ("playbook.faces.cli.ingest", "ingest", "Read metric files, logs and configs; say what is in them."),
+    "diagnose": ("playbook.faces.cli.diagnose", "diagnose", "Walk from files and answers to a diagnosis."),
+    "evaluate": ("playbook.faces.cli.evaluate", "evaluate", "Play case files: how often is the true cause first?"),
+    "knowledge": ("playbook.faces.cli.knowledge", "knowledge", "The book: lint, show, graph, coverage, schema, learn."),
+    "site": ("playbook.faces.cli.site", "site", "Build or serve the static site of playbooks."),
+    "incident": ("playbook.faces.cli.incident", "incident", "The incident record: list, show, close, export ..."),
+}
+_COMPLETE = "_PLAYBOOK_COMPLETE"
+
+
+class LazyGroup(click.Group):
+    """A group that imports a command's module when the command is called, not to print an overview."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
+        if name not in COMMANDS:
+            return None
+        module, attribute, _ = COMMANDS[name]
+        command = getattr(importlib.import_module(module), attribute)
+        assert isinstance(command, click.Command)
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, text) for name, (_, _, text) in COMMANDS.items()])
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        if args and args[0] not in COMMANDS:
+            import difflib
+
+            near = difflib.get_close_matches(args[0], COMMANDS, n=1)
+            hint = f" Did you mean {near[0]!r}?" if near else " See `playbook --help`."
+            raise click.UsageError(f"no command {args[0]!r}.{hint}", ctx)
+        return super().resolve_command(ctx, args)
+
+
+@click.group(cls=LazyGroup, invoke_without_command=True, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(package_name="playbook", prog_name="playbook")
+@click.pass_context
+def playbook(ctx: click.Context) -> None:
+    """Find the cause of a failed training run: NaN, loss spikes, plateaus, bad resumes, bad ranks, bad hardware.
+
+    \b
+    Start here:
+      playbook demo                     see it work on a shipped run
+      playbook diagnose LOGS...         walk from files to a cause
+      playbook                          the guided terminal
+
+    Shell completion: eval "$(_PLAYBOOK_COMPLETE=bash_source playbook)" (or zsh_source, fish_source).
+    """
+    if ctx.invoked_subcommand is None:
+        if sys.stdin.isatty() and sys.stdout.isatty() and "tui" in _faces():
+            _faces()["tui"]()
+        else:
+            click.echo(ctx.get_help())
+
+
+def _faces() -> dict[str, object]:
+    """The guided terminal, where it is installed."""
+    return {}
+
+
+def main(args: Sequence[str] | None = None) -> None:
+    """Run a command and leave with the contract's exit code."""
+    sys.exit(run(args))
+
+
+def run(args: Sequence[str] | None = None) -> int:
+    """Run a command; returns the exit code. Every foreseen fault is one line on standard error."""
+    from playbook.errors import PlaybookError
+
+    try:
+        code = playbook.main(args=list(args) if args is not None else None, prog_name="playbook", standalone_mode=False)
+        return code if isinstance(code, int) else 0
+    except PlaybookError as error:
+        return _say(str(error), 2)
+    except click.exceptions.Exit as leave:
+        return leave.exit_code
+    except click.Abort:
+        return _say("interrupted", 130)
+    except click.ClickException as error:
+        return _say(error.format_message(), 2)
+    except KeyboardInterrupt:
+        return _say("interrupted", 130)
+    except BrokenPipeError:
+        # The reader of our output went away (`| head`): no fault of anybody.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+
+
+def _say(message: str, code: int) -> int:
+    line = " ".join(message.split())
+    if code == 2:
+        colour = sys.stderr.isatty() and not os.environ.get("NO_COLOR")
+        mark = click.style("error:", fg="red", bold=True) if colour else "error:"
+        line = f"{mark} {line}"
+    print(line, file=sys.stderr)
+    return code

@@ -1,0 +1,111 @@
+"""What the commands share: options, JSON, colours, progress."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from playbook.errors import PlaybookError
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+Decorator = Callable[[Any], Any]
+
+
+def json_option(command: Any) -> Any:
+    return click.option("--json", "as_json", is_flag=True, help="One JSON document on standard output, nothing else.")(command)
+
+
+def knowledge_option(command: Any) -> Any:
+    return click.option(
+        "--knowledge",
+        "packs",
+        multiple=True,
+        metavar="DIR",
+        type=click.Path(path_type=Path),
+        help="A knowledge pack laid over the built-in book (repeatable).",
+    )(command)
+
+
+def db_option(command: Any) -> Any:
+    return click.option(
+        "--db", metavar="URL", help="Database of incidents (sqlite:///FILE or postgresql://...). Default: PLAYBOOK_DB."
+    )(command)
+
+
+def map_option(command: Any) -> Any:
+    return click.option(
+        "--map",
+        "mapping",
+        multiple=True,
+        metavar="METRIC=COLUMN",
+        help="Take COLUMN of the file as METRIC, such as --map loss=my_loss --map step=it (repeatable).",
+    )(command)
+
+
+def parse_mapping(pairs: tuple[str, ...]) -> dict[str, str]:
+    """`METRIC=COLUMN` -> {column: metric}."""
+    result = {}
+    for pair in pairs:
+        metric, equals, column = pair.partition("=")
+        if not equals or not metric or not column:
+            raise PlaybookError(f"--map {pair}", "is not METRIC=COLUMN", "write for example --map loss=my_loss")
+        result[column] = metric
+    return result
+
+
+def emit(document: Any) -> None:
+    """Print JSON: no bare NaN (null instead), stable order."""
+    json.dump(clean(document), sys.stdout, ensure_ascii=False, indent=2, allow_nan=False)
+    sys.stdout.write("\n")
+
+
+def clean(value: Any) -> Any:
+    """Plain JSON values; a number that is not finite becomes null."""
+    if isinstance(value, dict):
+        return {str(k): clean(v) for k, v in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [clean(v) for v in value]
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, (str, int, bool)) or value is None:
+        return value
+    if hasattr(value, "item"):
+        return clean(value.item())
+    return str(value)
+
+
+def console(stderr: bool = False) -> Console:
+    """A rich console that respects NO_COLOR, and that wraps at 100 columns where there is no terminal."""
+    from rich.console import Console
+
+    stream = sys.stderr if stderr else sys.stdout
+    width = None if stream.isatty() else int(os.environ.get("COLUMNS", "100"))
+    return Console(file=stream, width=width, highlight=False, soft_wrap=False, emoji=False)
+
+
+def narrator(quiet: bool = False) -> Callable[[str], None] | None:
+    """Progress lines on standard error, only on a terminal."""
+    if quiet or not sys.stderr.isatty():
+        return None
+
+    def say(text: str) -> None:
+        sys.stderr.write(f"\r\x1b[2K{text[:100]}")
+        sys.stderr.flush()
+
+    return say
+
+
+def hush() -> None:
+    """Wipe the progress line."""
+    if sys.stderr.isatty():
+        sys.stderr.write("\r\x1b[2K")
+        sys.stderr.flush()

@@ -1,0 +1,35 @@
+"""`playbook evaluate`: play case files and print how often the true cause came first, and at what cost."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from playbook.faces.cli import common
+
+
+@click.command(short_help="Play case files: how often is the true cause first?")
+@click.argument("folder", type=click.Path(path_type=Path), metavar="DIR")
+@click.option("--split", type=click.Choice(["development", "test"]), help="Only the cases of this half.")
+@common.json_option
+@common.knowledge_option
+def evaluate(folder: Path, split: str | None, as_json: bool, packs: tuple[Path, ...]) -> int:
+    """Play every case file of DIR: start from what the case knows, ask as in a diagnosis, compare with the truth.
+
+    What the book learned from a case is left out while that case is judged.
+    """
+    from playbook.workflow import evaluate as use_case
+    from playbook.workflow.book import open_book
+
+    library = open_book(packs)
+    scores = use_case.evaluate(folder, library, common.narrator(as_json), split)
+    common.hush()
+    document = use_case.summary(scores)
+    if as_json:
+        common.emit(document)
+    else:
+        from playbook.faces.report import print_evaluation
+
+        print_evaluation(document, use_case.reliability(scores), common.console())
+    return 0

@@ -1,0 +1,142 @@
+"""The contract's JSON documents: ingest and diagnose. Every face that reports builds on these."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from playbook.engine.diagnosis import Diagnosis
+from playbook.engine.explain import Reason
+from playbook.engine.tables import SHAPE
+from playbook.engine.value import cost_of
+from playbook.findings import Evidence
+from playbook.series import Origin
+from playbook.workflow.ingest import Ingested
+from playbook.workflow.missing import missing
+from playbook.workflow.session import UNKNOWN, Session
+
+_MISSING = 8  # signals named as worth logging
+
+
+def ingest_document(found: Ingested, session: Session) -> dict[str, Any]:
+    """`ingest --json`."""
+    run = found.run
+    first, last = run.step_range()
+    symptom = found.symptom
+    return {
+        "run": {
+            "files": [
+                {
+                    "path": f.path,
+                    "format": f.format,
+                    "rows": f.rows,
+                    "problems": [{"line": p.line, "what": p.what} for p in f.problems],
+                }
+                for f in run.files
+            ],
+            "first_step": first,
+            "last_step": last,
+            "ranks": run.ranks,
+            "metrics": run.metrics,
+            "unmapped": list(run.unmapped),
+        },
+        "verdict": found.verdict,
+        "symptom": None
+        if symptom is None
+        else {"id": symptom.state, "onset_step": symptom.step, "confidence": round(symptom.confidence, 3)},
+        "findings": [_finding(e) for e in found.evidence],
+        "missing": [
+            {"signal": m.signal, "why": m.why, "gain": round(m.gain, 4)} for m in missing(found, session)[:_MISSING]
+        ],
+    }
+
+
+def _finding(item: Evidence) -> dict[str, Any]:
+    return {
+        "signal": item.signal,
+        "state": item.state,
+        "step": item.step,
+        "rank": item.rank,
+        "confidence": round(item.confidence, 3),
+        "because": item.because,
+        "location": location(item.origin),
+    }
+
+
+def location(origin: Origin | None) -> dict[str, Any] | None:
+    return None if origin is None else {"file": origin.path, "line": origin.line}
+
+
+def diagnose_document(found: Ingested | None, session: Session, diagnosis: Diagnosis, incident: str | None) -> dict[str, Any]:
+    """`diagnose --json`: the ingest document and the diagnosis."""
+    base = ingest_document(found, session) if found is not None else _nothing_read(session)
+    book = session.book
+    return base | {
+        "evidence": [
+            {"signal": e.signal, "state": e.state, "source": e.source, "step": e.step, "because": e.because}
+            for e in session.evidence
+        ],
+        "causes": [
+            {
+                "id": r.id,
+                "title": r.title,
+                "layer": r.layer,
+                "class": r.class_,
+                "probability": round(r.probability, 6),
+                "for": [_reason(x) for x in r.pro],
+                "against": [_reason(x) for x in r.con],
+                "variants": [{"id": v, "probability": round(p, 6)} for v, p in r.variants],
+            }
+            for r in diagnosis.causes
+        ],
+        "not_in_the_book": round(diagnosis.unknown, 6),
+        "coupled": [{"ids": [a, b], "probability": round(p, 6)} for a, b, p in diagnosis.coupled],
+        "decided": diagnosis.decided,
+        "why_undecided": diagnosis.why_undecided or None,
+        "ruled_out": [{"id": r.cause, "signal": r.signal, "state": r.state, "hard": r.hard} for r in diagnosis.ruled_out],
+        "would_change": None
+        if diagnosis.tipping is None
+        else {"signal": diagnosis.tipping.signal, "state": diagnosis.tipping.outcome, "to": diagnosis.tipping.cause},
+        "first_aid": list(diagnosis.first_aid),
+        "fixes": list(diagnosis.fixes),
+        "asked": [
+            {
+                "signal": m.signal,
+                "state": m.evidence.state if m.evidence else UNKNOWN,
+                "cost_minutes": m.cost.minutes if m.cost else 0.0,
+                "gpu_hours": m.cost.gpu_hours if m.cost else 0.0,
+            }
+            for m in session.asked
+        ],
+        "next": None
+        if diagnosis.next is None
+        else {
+            "signal": diagnosis.next.signal,
+            "question": book.signals[diagnosis.next.signal].question,
+            "how": book.signals[diagnosis.next.signal].how,
+            "outcomes": list(book.signals[diagnosis.next.signal].outcomes),
+            "cost_minutes": cost_of(book.signals[diagnosis.next.signal], session.size, session.clusters_done).minutes,
+            "gpu_hours": diagnosis.next.cost.gpu_hours,
+            "gain": round(diagnosis.next.gain, 4),
+        },
+        "unmapped": [e.signal for e in diagnosis.unmapped],
+        "incident": incident,
+    }
+
+
+def _nothing_read(session: Session) -> dict[str, Any]:
+    """The ingest part of a diagnosis that was walked from answers alone."""
+    shape = next((e for e in session.evidence if e.signal == SHAPE), None)
+    verdict = "undecided" if shape is None else "healthy" if shape.state == "healthy" else "incident"
+    return {
+        "run": {"files": [], "first_step": None, "last_step": None, "ranks": [], "metrics": [], "unmapped": []},
+        "verdict": verdict,
+        "symptom": None
+        if shape is None or shape.state == "healthy"
+        else {"id": shape.state, "onset_step": shape.step, "confidence": round(shape.confidence, 3)},
+        "findings": [],
+        "missing": [],
+    }
+
+
+def _reason(reason: Reason) -> dict[str, Any]:
+    return {"signal": reason.signal, "state": reason.state, "weight": round(reason.weight, 3), "because": reason.because}
