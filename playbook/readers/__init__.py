@@ -1,7 +1,106 @@
 """The table of formats, and `read`: paths -> one Run. Exactly one reader claims a file.
 
-`read(paths, rename=None, step=None, progress=None) -> Run`; a path is a file, a folder or a glob; raises `PlaybookError`
-for a path that is not there, an empty file or a format that nobody claims.
+`read(paths, rename=None, step=None, progress=None) -> Run`; a path is a file, a folder, a glob or `-` for standard
+input; raises `PlaybookError` for a path that is not there, an empty file or a format that nobody claims. Inside a
+folder such files are stepped over and told as problems, as long as something was read.
 """
 
 from __future__ import annotations
+
+import importlib
+import sys
+from collections.abc import Callable, Iterable, Mapping
+from functools import cache
+from pathlib import Path
+from typing import cast
+
+from playbook.errors import PlaybookError, Problem
+from playbook.readers import merge, refuse, walk
+from playbook.readers.base import Reader, RunBuilder
+from playbook.readers.source import Source, spool_stdin
+from playbook.series import FileReport, Run
+
+# One line a format: the module in this folder. They are imported on first use and must be quick to import.
+TABLE: tuple[str, ...] = ()
+
+Progress = Callable[[str], None]  # called with the name of each file before it is read
+
+
+@cache
+def readers() -> tuple[Reader, ...]:
+    """The reader modules of the table, in its order."""
+    return tuple(cast(Reader, importlib.import_module(f"playbook.readers.{name}")) for name in TABLE)
+
+
+def claim(head: bytes, path: Path) -> Reader | None:
+    """The reader with the highest score for this content (the first of the table among equals), None if all say 0."""
+    scores = [(reader.sniff(head, path), -place) for place, reader in enumerate(readers())]
+    score, place = max(scores, default=(0, 0))
+    return readers()[-place] if score > 0 else None
+
+
+def read(
+    paths: str | Path | Iterable[str | Path],
+    rename: Mapping[str, str] | None = None,
+    step: str | None = None,
+    progress: Progress | None = None,
+) -> Run:
+    """Read everything that one training job left in `paths` into one Run.
+
+    `rename` maps raw names to canonical ones (`--map loss=my_col` is {"my_col": "loss"}); `step` names the step column
+    (a `rename` to `step` does the same).
+    """
+    names = {raw: metric for raw, metric in (rename or {}).items() if metric != "step"}
+    step = step or next((raw for raw, metric in (rename or {}).items() if metric == "step"), None)
+    given = [paths] if isinstance(paths, (str, Path)) else list(paths)
+    found = walk.files(given)
+    builders: list[tuple[walk.Found, RunBuilder, Reader]] = []
+    reports: list[FileReport] = []
+    stopped: PlaybookError | None = None
+    for item in found:
+        if progress:
+            progress(item.name)
+        try:
+            reader, builder = _one(item, names, step)
+        except PlaybookError as error:
+            if not item.inside:
+                raise
+            stopped = stopped or error
+            reports.append(FileReport(item.name, "unknown", 0, (error.problem,)))
+            continue
+        builders.append((item, builder, reader))
+    if not builders:
+        if stopped is not None and len(reports) == 1:
+            raise stopped
+        raise PlaybookError(
+            ", ".join(str(path) for path in given) or "(no path)",
+            "no metric file, log or configuration here that can be read" + (f"; for one, {stopped}" if stopped else ""),
+            "name a metrics file or a log",
+        )
+    return merge.merged(builders, reports)
+
+
+def _one(item: walk.Found, names: Mapping[str, str], step: str | None) -> tuple[Reader, RunBuilder]:
+    """Read one file."""
+    spooled = spool_stdin(sys.stdin.buffer) if item.name == "-" else None
+    try:
+        source = Source(spooled or item.path, item.name)
+        head = source.head()
+        refuse.unusable(source, head)
+        reader = claim(head, item.path)
+        if reader is None:
+            raise refuse.unknown(source, head, [module.NAME for module in readers()])
+        builder = RunBuilder(item.name, reader.NAME, item.rank, names, step)
+        try:
+            reader.read(source, builder)
+        except OSError as error:
+            raise PlaybookError(
+                item.name, f"cannot be read: {error.strerror or error}", "check the disk and the file"
+            ) from None
+        builder.problems += [
+            Problem(item.name, None, note, "unpack it again from the original") for note in source.damage
+        ]
+        return reader, builder
+    finally:
+        if spooled is not None:
+            spooled.unlink(missing_ok=True)

@@ -1,25 +1,69 @@
 """What every reader of a format is made of: the source it reads from and the builder it fills.
 
-A reader is a module with four names: `NAME`, `TITLE`, `sniff(head, path)` and `read(source, builder)`; no class, no state.
+A reader is a module with four names: `NAME`, `TITLE`, `sniff(head, path)` and `read(source, builder)`; no class, no
+state (and `PARTS = True` where several files in one folder are one run by convention). Heavy imports sit inside `read`.
 `sniff` judges by content and gets at most the first 64 KiB, already decompressed. A reader steps over what is damaged
 and says so with `builder.problem`; it raises `PlaybookError` only where nothing in the file can be used.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
 
 from playbook.errors import Problem
-from playbook.readers.names import canonical
+from playbook.readers.names import canonical, combines, plain, rank_in
 from playbook.readers.source import Source
 from playbook.series import Event, FileReport, Origin, Series
 
 _MAX_EVENTS = 5_000  # of one file: a log that repeats one warning a million times must not fill the memory
 _MAX_PROBLEMS = 50
+_BIGGEST_STEP = 2**62
+
+Chunk = tuple[np.ndarray, np.ndarray, np.ndarray | None]  # steps, values, lines
+
+# How languages and libraries print the three special values (MSVC: 1.#QNAN, nan(ind)).
+_WORDS = (
+    dict.fromkeys(
+        ("nan", "+nan", "-nan", "nan(ind)", "-nan(ind)", "1.#qnan", "-1.#qnan", "1.#ind", "-1.#ind"), math.nan
+    )
+    | dict.fromkeys(("inf", "+inf", "infinity", "+infinity", "1.#inf"), math.inf)
+    | dict.fromkeys(("-inf", "-infinity", "-1.#inf"), -math.inf)
+)
+
+
+def number(value: object) -> float | None:
+    """The number that a cell or a JSON value holds, None where it holds none. "NaN" and "Infinity" as text count."""
+    if isinstance(value, (bool, type(None))):
+        return None
+    if isinstance(value, (int, float)):
+        try:
+            return float(value)
+        except OverflowError:
+            return math.inf if value > 0 else -math.inf
+    if not isinstance(value, str) or len(value) > 64:
+        return None
+    text = value.strip()
+    if not text:
+        return None
+    if text[0] in "0123456789.+-" and "_" not in text:
+        try:
+            return float(text)
+        except ValueError:
+            pass
+    return _WORDS.get(text.lower())
+
+
+def whole_step(value: object) -> int | None:
+    """A step count from a cell or a JSON value; None for NaN, a fraction, a text or something absurd."""
+    found = number(value)
+    if found is None or not math.isfinite(found) or abs(found) > _BIGGEST_STEP or found != int(found):
+        return None
+    return int(value) if isinstance(value, int) else int(found)
 
 
 class Reader(Protocol):
@@ -39,10 +83,18 @@ class RunBuilder:
     """Collects what one file holds; names become canonical here and nowhere else."""
 
     def __init__(
-        self, path: str, reader: str, rank: int | None = None, rename: Mapping[str, str] | None = None
+        self,
+        path: str,
+        reader: str,
+        rank: int | None = None,
+        rename: Mapping[str, str] | None = None,
+        step_column: str | None = None,
     ) -> None:
         self.path, self.reader, self.rank = path, reader, rank
         self.rename = dict(rename or {})  # raw name -> canonical, from `--map`
+        self.step_column = step_column  # raw name of the step, from `--map step=`
+        self.run: str | None = None  # whose run the file belongs to, where the format says so (an MLflow run id)
+        self.run_time = 0.0  # when that run was last written to, as logged (seconds since 1970): the latest is read
         self.rows = 0
         self.config: dict[str, Any] = {}
         self.events: list[Event] = []
@@ -129,29 +181,66 @@ class RunBuilder:
 
     def finish(self) -> tuple[dict[tuple[str, int | None], Series], list[str]]:
         """The series by (canonical metric, rank), and the raw names that no canonical name covers."""
-        parts: dict[tuple[str, int | None], list[tuple[np.ndarray, np.ndarray, np.ndarray | None]]] = {}
+        parts: dict[tuple[str, int | None], list[Chunk]] = {}
         for (raw, rank), (steps, values, lines) in self._points.items():
             where = np.asarray(lines, np.int64)
             parts.setdefault((raw, rank), []).append(
-                (np.asarray(steps, np.int64), np.asarray(values, float), None if (where < 0).all() else where)
+                (np.asarray(steps, np.int64), np.asarray(values, float), None if (where < 0).any() else where)
             )
-        for raw, rank, steps, column, lines in self._columns:
-            parts.setdefault((raw, rank), []).append((np.asarray(steps, np.int64), column, lines))
+        for raw, rank, logged, column, places in self._columns:
+            if len(logged):
+                parts.setdefault((raw, rank), []).append((np.asarray(logged, np.int64), column, places))
         return self._name(parts)
 
     def _name(
-        self, parts: dict[tuple[str, int | None], list[tuple[np.ndarray, np.ndarray, np.ndarray | None]]]
+        self, parts: dict[tuple[str, int | None], list[Chunk]]
     ) -> tuple[dict[tuple[str, int | None], Series], list[str]]:
-        raws = sorted({raw for raw, _ in parts})
-        metric_of = canonical(raws, self.rename)
-        series: dict[tuple[str, int | None], Series] = {}
+        counts: dict[str, int] = {}
+        for (raw, _), chunks in parts.items():
+            counts[raw] = counts.get(raw, 0) + sum(len(chunk[0]) for chunk in chunks)
+        metric_of = canonical(counts, self.rename, counts)
+        members: dict[tuple[str, int | None], list[tuple[str, Chunk]]] = {}
         for (raw, rank), chunks in parts.items():
-            metric = metric_of.get(raw)
-            if metric is None:
-                continue
-            steps = np.concatenate([c[0] for c in chunks]) if len(chunks) > 1 else chunks[0][0]
-            values = np.concatenate([c[1] for c in chunks]) if len(chunks) > 1 else chunks[0][1]
-            has_lines = all(c[2] is not None for c in chunks)
-            lines = np.concatenate([c[2] for c in chunks if c[2] is not None]) if has_lines else None
+            if raw in metric_of:
+                owner = rank_in(raw)[1] if rank is None else rank
+                members.setdefault((metric_of[raw], owner), []).append((raw, _joined(chunks)))
+        series: dict[tuple[str, int | None], Series] = {}
+        for (metric, rank), named in members.items():
+            raw, (steps, values, lines) = named[0]
+            if len(named) > 1:
+                raw, (steps, values, lines) = (
+                    _highest(named) if combines(metric) else max(named, key=lambda n: len(n[1][0]))
+                )
             series[metric, rank] = Series(metric, rank, steps, values, lines, Origin(self.path, None, self.reader), raw)
-        return series, [raw for raw in raws if raw not in metric_of]
+        return series, [raw for raw in sorted(counts) if raw not in metric_of]
+
+
+def _joined(chunks: list[Chunk]) -> Chunk:
+    if len(chunks) == 1:
+        return chunks[0]
+    lines = [chunk[2] for chunk in chunks if chunk[2] is not None]
+    return (
+        np.concatenate([chunk[0] for chunk in chunks]),
+        np.concatenate([chunk[1] for chunk in chunks]),
+        np.concatenate(lines) if len(lines) == len(chunks) else None,
+    )
+
+
+def _highest(named: list[tuple[str, Chunk]]) -> tuple[str, Chunk]:
+    """A family (layers, experts) as one series: its highest member at each step; a NaN wins."""
+    steps = np.concatenate([chunk[0] for _, chunk in named])
+    values = np.concatenate([chunk[1] for _, chunk in named])
+    unique, place = np.unique(steps, return_inverse=True)
+    best = np.full(len(unique), -np.inf)
+    np.maximum.at(best, place, values)
+    return f"{plain(named[0][0])} and {len(named) - 1} more", (unique, best, None)
+
+
+def flat(values: Mapping[str, Any], prefix: str = "", depth: int = 0) -> Iterable[tuple[str, Any]]:
+    """Nested mappings as (`a/b`, value); lists stay values. Depth is bounded."""
+    for key, value in values.items():
+        name = f"{prefix}/{key}" if prefix else str(key)
+        if isinstance(value, Mapping) and depth < 20:
+            yield from flat(value, name, depth + 1)
+        else:
+            yield name, value

@@ -1,7 +1,7 @@
 """Raw metric names -> canonical ones, by the table `knowledge/metrics.yaml`.
 
-A file may log several names that mean one metric (`loss`, `train/loss`); the one that the table lists first wins. A name
-may carry the rank that logged it (`rank3/loss`, `loss_rank_3`); `rank_in` cuts it off.
+A file may log several names that mean one metric (`loss`, `train/loss`); the one that the table lists first wins. A
+name may carry the rank that logged it (`rank3/loss`, `loss_rank_3`); `rank_in` cuts it off.
 """
 
 from __future__ import annotations
@@ -157,7 +157,7 @@ def known(raw: str) -> bool:
 
 
 def step_name(raws: Iterable[str], asked: str | None = None) -> str | None:
-    """The raw name that counts steps; `asked` (from `--map step=`) goes first. An epoch is not a step: see `epoch_name`."""
+    """The raw name that counts steps; `asked` (`--map step=`) goes first. An epoch is no step: see `epoch_name`."""
     names = list(raws)
     if asked is not None:
         return next(

@@ -1,8 +1,8 @@
 """One input file: bytes, text lines and the first look at it, whatever it is packed or encoded in.
 
-Reads .gz and .zst by content, UTF-8 (with a mark or without), UTF-16 with a mark, and GBK line by line; drops NUL bytes;
-splits at \\n, \\r\\n and a lone \\r (progress bars); never holds more than one line of bounded length; stops at a file that
-unpacks to a multiple of its size that no log has (a decompression bomb). Input is what the file held when it was opened.
+Reads .gz and .zst by content, UTF-8 (with a mark or without), UTF-16 with a mark, and GBK line by line; drops NUL
+bytes; splits at \\n, \\r\\n and a lone \\r (progress bars); never holds more than one line of bounded length; stops at
+a file that unpacks to a multiple of its size that no log has (a decompression bomb).
 """
 
 from __future__ import annotations
@@ -97,7 +97,7 @@ class Source:
         elif magic == b"\x28\xb5\x2f\xfd":
             import zstandard
 
-            inner = zstandard.ZstdDecompressor().stream_reader(raw, read_across_frames=True)  # type: ignore[assignment]
+            inner = zstandard.ZstdDecompressor().stream_reader(raw, read_across_frames=True)
         else:
             return raw
         return io.BufferedReader(_Guarded(inner, raw, self), _CHUNK)
@@ -113,7 +113,7 @@ class Source:
         return self.path.stat().st_size
 
     def head(self, size: int = HEAD) -> bytes:
-        """The first bytes as a reader should see them: unpacked, UTF-8, without mark and without a NUL hole in front."""
+        """The first bytes as a reader should see them: unpacked, UTF-8, without mark and without a NUL hole before."""
         with self.open() as stream:
             data = _some(stream, size)
             skipped = len(data)
