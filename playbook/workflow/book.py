@@ -28,8 +28,11 @@ class Library:
         return compile_book(self.book, learned)
 
 
-def open_book(further: Sequence[Path] = (), strict: bool = True) -> Library:
-    """The built-in book, then `PLAYBOOK_KNOWLEDGE`, then `further`. A broken entry stops us unless `strict` is off."""
+def open_book(further: Sequence[Path] = (), strict: bool = True, lang: str = "en") -> Library:
+    """The built-in book, then `PLAYBOOK_KNOWLEDGE`, then `further`. A broken entry stops us unless `strict` is off.
+
+    `lang` puts the overlay of that language over the texts; ids and links stay as they are.
+    """
     book = load([places.knowledge(), *places.packs(), *further])
     if strict and book.problems:
         first = book.problems[0]

@@ -1,0 +1,174 @@
+"""Where a loss leaves its level upwards, how far, and whether it comes back.
+
+One reading of the curve for spike, periodic, explosion and level_shift. A row is a candidate where it stands far above
+the median of the rows before it, in three measures at once: times the level, robust z, and against the tail of the
+run's own noise (heavy-tailed noise has outliers every day, and they are no news).
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from playbook.detectors import stats
+from playbook.detectors.stats_curve import Curve, Domain
+from playbook.detectors.stats_segments import Segment
+
+# D3-def-1: about three times the level; half a nat of grace, since logged values are often averages of several steps.
+RISE_BIG, Z_BIG = math.log(2.5), 6.0
+# Real runs with small batches reach 1.2 times the level at 5 sigma without harm; repeatable bad batches 1.27 times at 9.
+RISE_SMALL, Z_SMALL = math.log(1.25), 8.0
+NEWS = 1.5  # times the extreme that the tail of the noise promises; healthy real runs stay below 1.45
+SHARE = 0.05  # of the level of the first rows: less is noise in a loss that has come down to nearly nothing
+BACK_STEPS = 200  # D3-stop-1: not back within 100-200 steps is no transient
+BACK_ROWS = 5  # sparse logs: a transient may take this many rows
+MOST = 200  # excursions of one segment; more is a noisy curve
+
+
+@dataclass(frozen=True, slots=True)
+class Excursion:
+    """One departure. `start`, `peak`, `end` are indices into the curve; `end` is the first row back, None for never."""
+
+    start: int
+    peak: int
+    end: int | None
+    base: float  # level before, as logged
+    top: float  # highest value
+    after: float  # level once it has settled (lasting ones: 100 steps and more after the start)
+    final: float  # level of the last rows of the segment
+    rise: float  # of the peak over the base, in x
+    after_rise: float
+    final_rise: float
+    z: float
+    news: float
+    rows: int
+    steps: int
+    lasting: bool
+    broken: bool  # a non-finite value follows while it is still up
+    row: int  # rows of the segment before the start
+    left: int  # rows of the segment from the start on
+
+    @property
+    def recovered(self) -> bool:
+        return self.end is not None
+
+
+def measure(curve: Curve, dom: Domain, seg: Segment, good: np.ndarray) -> list[Excursion]:
+    """The excursions that start in one segment."""
+    own = seg.lo + np.flatnonzero(good[seg.lo : seg.hi])
+    index = np.concatenate([seg.before[-1024:], own])
+    offset = len(index) - len(own)
+    if len(index) < 12 or not len(own):
+        return []
+    x = dom.x(curve.values[index])
+    base = stats.trailing_level(x)
+    rise = x - base
+    known = np.isfinite(rise)
+    residual = rise[known]
+    if len(residual) < 4:
+        return []
+    sigma = np.full(len(x), np.inf)
+    sigma[known] = np.maximum(stats.local_sigma(residual), 1e-4)
+    centre = min(0.0, float(np.median(residual)))
+    tail = max(stats.tail_extreme(residual), 3.0 * stats.mad_sigma(residual), 1e-6)
+    z = np.where(known, rise / sigma, 0.0)
+    floor = SHARE * abs(float(np.median(curve.values[index[: max(3, min(50, len(index) // 50))]])))
+    high = np.where(known, rise, 0.0)
+    up = ((high >= RISE_BIG) & (z >= Z_BIG)) | ((high >= RISE_SMALL) & (z >= Z_SMALL))
+    up &= high - centre >= NEWS * tail
+    candidates = np.flatnonzero(up)
+    candidates = candidates[candidates >= offset]
+    if floor > 0 and len(candidates):
+        level = np.exp(np.minimum(base[candidates], 700.0)) if dom.log else base[candidates] * dom.unit
+        candidates = candidates[curve.values[index[candidates]] - level >= floor]
+    out: list[Excursion] = []
+    position = offset
+    while len(out) < MOST:
+        at = int(np.searchsorted(candidates, position))
+        if at == len(candidates):
+            break
+        found, position = _follow(curve, dom, seg, index, x, base, sigma, int(candidates[at]), position, tail)
+        out.append(_placed(found, offset))
+    return out
+
+
+def _placed(found: Excursion, offset: int) -> Excursion:
+    from dataclasses import replace
+
+    return replace(found, row=found.row - offset)
+
+
+def _follow(
+    curve: Curve,
+    dom: Domain,
+    seg: Segment,
+    index: np.ndarray,
+    x: np.ndarray,
+    base: np.ndarray,
+    sigma: np.ndarray,
+    at: int,
+    least: int,
+    tail: float,
+) -> tuple[Excursion, int]:
+    """Follow one candidate to its end; the position from which to look for the next."""
+    n = len(x)
+    start = at
+    while start > least and x[start - 1] - base[start - 1] > 3.0 * sigma[start - 1]:
+        start -= 1
+    level, noise = float(base[start]), float(sigma[at])
+    tolerance = max(3.0 * noise, min(math.log(1.1), 0.3 * float(x[at] - level)))
+    end = _return(x, at, level + tolerance)
+    stop = n if end is None else end
+    peak = at + int(np.argmax(x[at:stop])) if stop > at else at
+    steps = curve.steps[index]
+    rows, length = stop - start, int(steps[min(stop, n - 1)] - steps[start])
+    lasting = (rows > BACK_ROWS and length > BACK_STEPS) or (end is None and rows >= 3)
+    settle = start + int(np.searchsorted(steps[start:] - steps[start], BACK_STEPS / 2))
+    settle = min(max(settle, start + BACK_ROWS), max(n - 3, start))
+    after = float(np.median(x[settle : settle + 64]))
+    final = float(np.median(x[max(n - 16, start) :]))
+    following = int(index[stop]) if stop < n else seg.hi
+    broken = bool((~curve.finite[index[start] : following]).any()) and end is None
+    found = Excursion(
+        start=int(index[start]),
+        peak=int(index[peak]),
+        end=None if end is None else int(index[end]),
+        base=dom.value(level),
+        top=float(curve.values[index[peak]]),
+        after=dom.value(after),
+        final=dom.value(final),
+        rise=float(x[peak] - level),
+        after_rise=after - level,
+        final_rise=final - level,
+        z=float((x[peak] - level) / noise),
+        news=float((x[peak] - level) / tail),
+        rows=rows,
+        steps=length,
+        lasting=lasting,
+        broken=broken,
+        row=start,
+        left=n - start,
+    )
+    return found, (start + stats.WINDOW if lasting else max(stop, at + 1))
+
+
+def _return(x: np.ndarray, at: int, limit: float) -> int | None:
+    """The first row after `at` from which the median of three rows is at or below `limit`; None for never."""
+    begin = at + 1
+    size = 64
+    while begin < len(x):
+        part = x[begin : begin + size + 2]
+        if len(part) >= 3:
+            medians = np.median(np.lib.stride_tricks.sliding_window_view(part, 3), axis=1)
+        else:
+            medians = np.array([np.median(part)])
+        below = np.flatnonzero(medians <= limit)
+        if len(below):
+            return begin + int(below[0])
+        if begin + size + 2 >= len(x):
+            return None
+        begin += size
+        size = min(size * 4, 65536)
+    return None

@@ -1,0 +1,128 @@
+"""Where a curve goes back in steps, and what follows what: resume, fresh start, a second writer, a counter set to zero.
+
+A step that goes back is no error. The rows of a resumed segment are judged against the rows that they continue
+(those of a lower step), never against the tail that they replace.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from playbook.detectors.stats_curve import Curve, Domain, noise
+
+Kind = Literal["first", "resume", "init", "rewrite", "counter"]
+CONTEXT = 4096  # rows before a segment that are worth knowing
+SAME = 1e-3  # relative: two values of one step that are this close were written by one computation
+
+
+@dataclass(frozen=True, eq=False)
+class Segment:
+    """Rows lo..hi-1 of a curve, without a step that goes back.
+
+    kind    first; resume (goes on from an earlier step); counter (goes on, steps count from zero again);
+            init (starts anew); rewrite (the values of steps already seen, once more)
+    before  indices of the finite rows that it continues, in order, at most CONTEXT; empty for first, init and rewrite
+    marked  True where only an event tells of the resume (no step went back)
+    """
+
+    lo: int
+    hi: int
+    kind: Kind
+    before: np.ndarray
+    marked: bool = False
+
+
+def usable(curve: Curve) -> np.ndarray:
+    """bool[n]: finite rows; a printed 0.0 in a curve that is otherwise well above zero is a hole, not a value."""
+    good = curve.finite.copy()
+    zero = good & (curve.values == 0.0)
+    if zero.any():
+        rest = curve.values[good & ~zero]
+        if len(rest) and rest.min() > 0.0:
+            good &= ~zero
+    return good
+
+
+def segments(curve: Curve, dom: Domain, good: np.ndarray, resumes: np.ndarray | None = None) -> list[Segment]:
+    """The segments of a curve; `resumes` are steps at which an event tells of a resume."""
+    edges = [0, *curve.restarts.tolist(), len(curve)]
+    out: list[Segment] = []
+    lineage = np.empty(0, dtype=np.int64)
+    for lo, hi in zip(edges[:-1], edges[1:], strict=True):
+        own = lo + np.flatnonzero(good[lo:hi])
+        if not out:
+            kind: Kind = "first"
+        else:
+            kind = _kind(curve, dom, good, lineage, own, int(curve.steps[lo]))
+        if kind == "resume":
+            before = lineage[curve.steps[lineage] < curve.steps[lo]]
+        elif kind == "counter":
+            before = lineage
+        else:
+            before = lineage[:0]
+        out.append(Segment(lo, hi, kind, before[-CONTEXT:]))
+        lineage = np.concatenate([before, own])[-4 * CONTEXT :]
+    return _cut(out, curve, good, resumes)
+
+
+def _kind(curve: Curve, dom: Domain, good: np.ndarray, old: np.ndarray, own: np.ndarray, start: int) -> Kind:
+    if not len(old) or not len(own):
+        return "resume" if len(old) and start > curve.steps[old[0]] else "init"
+    seen, again = _overlap(curve, old, own)
+    if len(seen) >= 20 and np.mean(np.abs(again - seen) <= SAME * np.maximum(np.abs(seen), 1e-12)) > 0.8:
+        return "rewrite"
+    first, last = int(curve.steps[old[0]]), int(curve.steps[old].max())
+    if start > first + max(2.0 * curve.spacing, 0.02 * (last - first)):
+        return "resume"
+    x = dom.x(curve.values)
+    sigma = noise(x[old])
+    born, tail, now = np.median(x[old[:3]]), np.median(x[old[-16:]]), np.median(x[own[:3]])
+    moved = born - tail > 5.0 * sigma and len(old) >= 16
+    return "counter" if moved and abs(now - tail) < 0.3 * abs(now - born) else "init"
+
+
+def _overlap(curve: Curve, old: np.ndarray, own: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Values of the same steps before and after, as two arrays."""
+    _, i, j = np.intersect1d(curve.steps[old], curve.steps[own], return_indices=True)
+    return curve.values[old[i]], curve.values[own[j]]
+
+
+def _cut(found: list[Segment], curve: Curve, good: np.ndarray, resumes: np.ndarray | None) -> list[Segment]:
+    """Cut segments at the steps of resume events that no restart of the steps explains."""
+    if resumes is None or not len(resumes):
+        return found
+    out: list[Segment] = []
+    for seg in found:
+        steps = curve.steps[seg.lo : seg.hi]
+        inside = np.unique(np.searchsorted(steps, resumes))
+        inside = inside[(inside > 0) & (inside < len(steps))]
+        begin, before, kind, marked = seg.lo, seg.before, seg.kind, seg.marked
+        for cut in inside.tolist():
+            out.append(Segment(begin, seg.lo + cut, kind, before, marked))
+            own = begin + np.flatnonzero(good[begin : seg.lo + cut])
+            before = np.concatenate([before, own])[-CONTEXT:]
+            begin, kind, marked = seg.lo + cut, "resume", True
+        out.append(Segment(begin, seg.hi, kind, before, marked))
+    return out
+
+
+def lineages(curve: Curve, found: list[Segment], good: np.ndarray) -> list[np.ndarray]:
+    """The curves that were really trained: for each fresh start the rows that led to its last state, as indices."""
+    out: list[np.ndarray] = []
+    group: list[Segment] = []
+    for seg in [*found, None]:
+        if group and (seg is None or seg.kind in ("init", "rewrite")):
+            parts: list[np.ndarray] = []
+            limit = np.inf
+            for part in reversed(group):
+                own = part.lo + np.flatnonzero(good[part.lo : part.hi])
+                parts.append(own[curve.steps[own] < limit])
+                limit = np.inf if part.kind == "counter" else min(limit, float(curve.steps[part.lo]))
+            out.append(np.concatenate(parts[::-1]))
+            group = []
+        if seg is not None:
+            group.append(seg)
+    return out

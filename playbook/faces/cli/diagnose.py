@@ -1,0 +1,128 @@
+"""`playbook diagnose`: from files and answers to a diagnosis that can be justified."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from playbook.errors import PlaybookError
+from playbook.faces.cli import common
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from playbook.faces.words import Words
+    from playbook.workflow.session import Session
+
+
+@click.command(short_help="Walk from files and answers to a diagnosis.")
+@click.argument("paths", nargs=-1, metavar="[PATH...]")
+@click.option("--no-input", is_flag=True, help="Never ask; say what would be asked next.")
+@click.option("--answer", "answers", multiple=True, metavar="SIGNAL=STATE", help="A known answer (repeatable); STATE? is unsure.")
+@click.option("--case", "case_file", type=click.Path(path_type=Path), metavar="FILE", help="Let a case file answer.")
+@click.option("--record", is_flag=True, help="Store the incident.")
+@click.option("--title", help="Title of the recorded incident.")
+@click.option("--gpus", type=click.IntRange(1), help="GPUs of the run, for the cost of control runs.")
+@click.option("--step-seconds", type=click.FloatRange(0, min_open=True), help="Seconds of one step, likewise.")
+@click.option("--lang", metavar="CODE", help="Language: en or zh.")
+@common.map_option
+@common.json_option
+@common.knowledge_option
+@common.db_option
+@click.option("--check", is_flag=True, help="Exit with 1 when an incident was found.")
+def diagnose(
+    paths: tuple[str, ...],
+    no_input: bool,
+    answers: tuple[str, ...],
+    case_file: Path | None,
+    record: bool,
+    title: str | None,
+    gpus: int | None,
+    step_seconds: float | None,
+    lang: str | None,
+    mapping: tuple[str, ...],
+    as_json: bool,
+    packs: tuple[Path, ...],
+    db: str | None,
+    check: bool,
+) -> int:
+    """Read what there is, fetch what can be fetched, ask for the rest (always what is most worth its cost), and say
+    which cause explains it, with reasons for and against.
+
+    \b
+    playbook diagnose logs/                                 ask on the terminal
+    playbook diagnose run.csv --no-input --json             for scripts
+    playbook diagnose --answer loss-shape=persistent-spike  without any file
+    """
+    from dataclasses import replace
+
+    from playbook.faces.words import words
+    from playbook.workflow.book import open_book
+    from playbook.workflow.cases import play, read_case, start
+    from playbook.workflow.ingest import ingest
+    from playbook.workflow.session import Session
+
+    w = words(lang)
+    library = open_book(packs, lang=w.code)
+    found = ingest(paths, library.book, common.parse_mapping(mapping), common.narrator(as_json)) if paths else None
+    common.hush()
+    session = Session(library.book, library.tables)
+    case = None
+    if case_file is not None:
+        case = read_case(case_file)
+        session = start(case, library.book, library.tables, case_file.parent)
+    if found is not None:
+        session.size = found.size
+        session.observe(found.evidence)
+    session.size = replace(session.size, gpus=gpus or session.size.gpus, step_seconds=step_seconds or session.size.step_seconds)
+    for pair in answers:
+        signal, equals, state = pair.partition("=")
+        if not equals:
+            raise PlaybookError(f"--answer {pair}", "is not SIGNAL=STATE", "write for example --answer precision=fp16")
+        session.answer(signal.strip(), state.strip(), free=True)
+    if case is not None:
+        play(session, case)
+    interactive = not (no_input or as_json or case) and sys.stdin.isatty()
+    if not as_json and found is not None:
+        from playbook.faces.report import print_ingest
+
+        print_ingest(found, session, common.console(), w)
+    if interactive:
+        from playbook.faces.prompts import walk
+
+        walk(session, common.console(), w)
+    return _conclude(session, found, record, title, db, as_json, check, w)
+
+
+def _conclude(
+    session: Session, found: object, record: bool, title: str | None, db: str | None, as_json: bool, check: bool, w: Words
+) -> int:
+    from playbook.faces.documents import diagnose_document
+    from playbook.workflow.ingest import Ingested
+
+    read = found if isinstance(found, Ingested) else None
+    diagnosis = session.diagnosis()
+    incident = None
+    if record:
+        from playbook.workflow.record import record as store
+
+        incident = store(session, read, diagnosis, db, title)
+    document = diagnose_document(read, session, diagnosis, incident)
+    if as_json:
+        common.emit(document)
+    else:
+        _print(session, diagnosis, common.console(), w)
+        if incident:
+            print(w("recorded as incident {id}", id=incident))
+    return 1 if check and document["verdict"] == "incident" else 0
+
+
+def _print(session: Session, diagnosis: object, out: Console, w: Words) -> None:
+    from playbook.engine.diagnosis import Diagnosis
+    from playbook.faces.report import print_diagnosis
+
+    assert isinstance(diagnosis, Diagnosis)
+    print_diagnosis(session, diagnosis, out, w)

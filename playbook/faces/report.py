@@ -1,0 +1,203 @@
+"""Reports for a terminal: what was read and found, the diagnosis with its reasons, an evaluation."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from rich.console import Console, Group
+from rich.markup import escape
+from rich.padding import Padding
+from rich.panel import Panel
+from rich.table import Table
+from rich.text import Text
+
+from playbook.engine.diagnosis import Diagnosis, Ranked
+from playbook.engine.value import Option
+from playbook.faces.words import Words
+from playbook.findings import Evidence
+from playbook.workflow.ingest import Ingested
+from playbook.workflow.missing import missing
+from playbook.workflow.session import Session
+
+_BAR = 20  # cells of a probability bar
+_VERDICT = {"incident": "bold red", "healthy": "bold green", "undecided": "bold yellow"}
+
+
+def bar(share: float, width: int = _BAR) -> str:
+    """A bar that reads without colour."""
+    full = round(max(0.0, min(1.0, share)) * width)
+    return "█" * full + "·" * (width - full)
+
+
+def print_ingest(found: Ingested, session: Session, out: Console, w: Words = Words()) -> None:  # noqa: B008
+    """Files, verdict, findings with file and line, blind spots."""
+    run = found.run
+    for file in run.files:
+        out.print(f"[bold]{escape(file.path)}[/]  {file.format}, {w('{n} rows', n=file.rows)}", soft_wrap=True)
+        for problem in file.problems[:5]:
+            line = f":{problem.line}" if problem.line is not None else ""
+            out.print(f"  [yellow]![/] {escape(file.path)}{line}: {escape(problem.what)}", soft_wrap=True)
+        if len(file.problems) > 5:
+            out.print(f"  [yellow]![/] {w('and {n} more problems', n=len(file.problems) - 5)}")
+    first, last = run.step_range()
+    if run.metrics:
+        ranks = f", {w('{n} ranks', n=len(run.ranks))}" if run.ranks else ""
+        out.print(f"{w('steps')} {first} – {last}{ranks}: {', '.join(run.metrics)}")
+    if run.unmapped:
+        names = ", ".join(run.unmapped[:8]) + (" ..." if len(run.unmapped) > 8 else "")
+        out.print(f"[dim]{w('not used')}: {escape(names)}[/]")
+    out.print()
+    _print_verdict(found, session, out, w)
+    _print_findings(found.evidence, out, w)
+    blind = missing(found, session)[:5]
+    if blind and found.verdict != "healthy":
+        out.print(f"[bold]{w('Blind spots')}[/] [dim]({w('log these and the next incident is quicker')})[/]")
+        for item in blind:
+            out.print(Padding(Text(f"{session.book.signals[item.signal].title}: {item.why}"), (0, 0, 0, 2)))
+        out.print()
+
+
+def _print_verdict(found: Ingested, session: Session, out: Console, w: Words) -> None:
+    symptom = found.symptom
+    style = _VERDICT[found.verdict]
+    if symptom is None:
+        text = w("healthy: nothing to report") if found.verdict == "healthy" else w("undecided: not enough to judge by")
+        out.print(f"[{style}]{text}[/]")
+    else:
+        entry = session.book.symptoms.get(symptom.state)
+        title = entry.title if entry else symptom.state
+        step = f" {w('from step {step}', step=symptom.step)}" if symptom.step is not None else ""
+        out.print(f"[{style}]{w(found.verdict)}: {escape(title)}[/]{step}  [dim]({w('confidence')} {symptom.confidence:.2f})[/]")
+        out.print(Padding(Text(symptom.because), (0, 0, 0, 2)))
+    out.print()
+
+
+def _print_findings(evidence: Sequence[Evidence], out: Console, w: Words) -> None:
+    if not evidence:
+        return
+    table = Table(box=None, padding=(0, 2, 0, 0), header_style="bold", title_justify="left")
+    for name in ("signal", "state", "step", "because"):
+        table.add_column(w(name), overflow="fold", no_wrap=name in ("step",), ratio=3 if name == "because" else None)
+    for item in evidence:
+        place = f" ({item.origin.path.rsplit('/', 1)[-1]}:{item.origin.line})" if item.origin and item.origin.line else ""
+        rank = f" [{w('rank')} {item.rank}]" if item.rank is not None else ""
+        table.add_row(
+            item.signal, item.state, "" if item.step is None else str(item.step), Text(item.because + rank + place)
+        )
+    out.print(table)
+    out.print()
+
+
+def print_diagnosis(session: Session, diagnosis: Diagnosis, out: Console, w: Words = Words()) -> None:  # noqa: B008
+    """First aid, the ranked causes with reasons, what was ruled out, what would change it, the repairs."""
+    book = session.book
+    if diagnosis.healthy:
+        out.print(f"[bold green]{w('healthy: nothing to report')}[/]")
+        return
+    print_first_aid(session, diagnosis, out, w)
+    verdict = w("decided") if diagnosis.decided else f"{w('undecided')}: {w(diagnosis.why_undecided)}"
+    out.print(f"[bold]{w('Causes')}[/]  [{'green' if diagnosis.decided else 'yellow'}]({verdict})[/]")
+    shown = [r for r in diagnosis.causes if r.probability >= 0.03][:5] or list(diagnosis.causes[:3])
+    for place, ranked in enumerate(shown, 1):
+        out.print(_cause_line(place, ranked))
+        if place <= 3:
+            _print_reasons(ranked, out, w)
+    if diagnosis.unknown >= 0.03:
+        out.print(f"   {bar(diagnosis.unknown)} {diagnosis.unknown:4.0%}  {w('something that is not in the book')}")
+    for a, b, p in diagnosis.coupled[:2]:
+        out.print(f"   [dim]{w('both at once')}: {a} + {b} ({p:.0%})[/]")
+    out.print()
+    _print_ruled_out(diagnosis, out, w)
+    if diagnosis.tipping is not None:
+        tip = diagnosis.tipping
+        text = w("would change the verdict: {signal} = {outcome} (then {cause})", signal=tip.signal, outcome=tip.outcome, cause=tip.cause)
+        out.print(f"[dim]{escape(text)}[/]")
+        out.print()
+    if diagnosis.fixes:
+        out.print(f"[bold]{w('Repair')}[/]")
+        for place, fix_id in enumerate(diagnosis.fixes[:4], 1):
+            fix = book.fixes[fix_id]
+            out.print(f" {place}. [bold]{escape(fix.title)}[/]  [dim]{fix_id}, {w('risk')} {w(fix.risk)}[/]")
+            out.print(Padding(Text(fix.summary), (0, 0, 0, 4)))
+            out.print(Padding(Text(f"{w('cured')}: {fix.cured}", style="green"), (0, 0, 0, 4)))
+        out.print()
+    if diagnosis.next is not None:
+        out.print(f"[bold]{w('Next, most worth its cost')}[/]")
+        out.print(Padding(question_panel(session, diagnosis.next, w), (0, 0, 0, 1)))
+
+
+def print_first_aid(session: Session, diagnosis: Diagnosis, out: Console, w: Words) -> None:
+    """What to do in the next five minutes."""
+    if not diagnosis.first_aid:
+        return
+    lines = []
+    for place, fix_id in enumerate(diagnosis.first_aid[:3], 1):
+        fix = session.book.fixes[fix_id]
+        lines.append(Text.assemble((f"{place}. {fix.title}", "bold"), f"  {fix.steps[0]}"))
+    out.print(Panel(Group(*lines), title=w("First aid"), title_align="left", border_style="red"))
+
+
+def _cause_line(place: int, ranked: Ranked) -> Text:
+    return Text.assemble(
+        f"{place}. ", (bar(ranked.probability), "cyan"), (f" {ranked.probability:4.0%}  ", "bold"), (ranked.title, "bold"),
+        (f"  {ranked.layer}/{ranked.id}", "dim"),
+    )  # fmt: skip
+
+
+def _print_reasons(ranked: Ranked, out: Console, w: Words) -> None:
+    for label, style, rows in ((w("for"), "green", ranked.pro[:4]), (w("against"), "red", ranked.con[:2])):
+        if rows:
+            text = Text("      ")
+            text.append(f"{label}: ", style)
+            text.append("; ".join(f"{r.signal} = {r.state}" for r in rows))
+            out.print(text)
+
+
+def _print_ruled_out(diagnosis: Diagnosis, out: Console, w: Words) -> None:
+    if not diagnosis.ruled_out:
+        return
+    out.print(f"[bold]{w('Ruled out')}[/]")
+    for item in diagnosis.ruled_out[:4]:
+        how = w("impossible with") if item.hard else w("hardly with")
+        out.print(Text(f"   {item.cause}: {how} {item.signal} = {item.state}", style="dim"))
+    out.print()
+
+
+def question_panel(session: Session, option: Option, w: Words) -> Panel:
+    """The question, why it is asked, how to get it, what it costs."""
+    signal = session.book.signals[option.signal]
+    parts: list[Any] = [Text(signal.question, style="bold")]
+    for place, (name, meaning) in enumerate(signal.outcomes.items(), 1):
+        parts.append(Text.assemble((f"  {place} ", "bold"), name, (f"  {meaning}", "dim")))
+    cost = f"{option.cost.minutes:.0f} min" + (f", {option.cost.gpu_hours:.1f} GPU-h" if option.cost.gpu_hours else "")
+    parts.append(Text(f"{w('how')}: {signal.how}", style="dim"))
+    for command in signal.commands[:1]:
+        parts.append(Text(command.run, style="cyan"))
+    parts.append(Text(f"{w('cost')}: {cost} · {w('tells')} {option.gain:.2f} bit", style="dim"))
+    return Panel(Group(*parts), title=f"{signal.title}  ({signal.id})", title_align="left", border_style="blue")
+
+
+def print_evaluation(document: Mapping[str, Any], diagram: Sequence[Mapping[str, float]], out: Console) -> None:
+    """Totals, the reliability diagram and the cases that went wrong."""
+    out.print(f"[bold]{document['cases']} cases[/]")
+    for key in ("top1", "top3", "decided", "right_when_decided"):
+        out.print(f"  {key:20} {bar(document[key])} {document[key]:.1%}")
+    for key in ("mean_questions", "mean_cost_minutes", "brier", "calibration_error"):
+        out.print(f"  {key:20} {document[key]}")
+    out.print("\n[bold]stated probability -> how often right[/]")
+    for row in diagram:
+        low = row["from"]
+        out.print(f"  {low:.1f}-{low + 0.1:.1f}  {bar(row['accuracy'])} {row['accuracy']:.0%} of {row['cases']:.0f}")
+    wrong = [c for c in document["per_case"] if c["rank"] != 1]
+    if wrong:
+        table = Table(box=None, padding=(0, 2, 0, 0), header_style="bold")
+        for name in ("case", "truth", "rank", "p(truth)", "first", "decided"):
+            table.add_column(name, overflow="fold")
+        for case in wrong:
+            table.add_row(
+                case["id"], ", ".join(case["truth"]), str(case["rank"]), f"{case['probability']:.2f}", case["first"],
+                "yes" if case["decided"] else "no",
+            )  # fmt: skip
+        out.print("\n[bold]not first[/]")
+        out.print(table)
