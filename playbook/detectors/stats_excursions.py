@@ -89,15 +89,9 @@ def measure(curve: Curve, dom: Domain, seg: Segment, good: np.ndarray) -> list[E
         at = int(np.searchsorted(candidates, position))
         if at == len(candidates):
             break
-        found, position = _follow(curve, dom, seg, index, x, base, sigma, int(candidates[at]), position, tail)
-        out.append(_placed(found, offset))
+        found, position = _follow(curve, dom, seg, index, x, base, sigma, int(candidates[at]), offset, position, tail)
+        out.append(found)
     return out
-
-
-def _placed(found: Excursion, offset: int) -> Excursion:
-    from dataclasses import replace
-
-    return replace(found, row=found.row - offset)
 
 
 def _follow(
@@ -109,6 +103,7 @@ def _follow(
     base: np.ndarray,
     sigma: np.ndarray,
     at: int,
+    offset: int,
     least: int,
     tail: float,
 ) -> tuple[Excursion, int]:
@@ -148,7 +143,7 @@ def _follow(
         steps=length,
         lasting=lasting,
         broken=broken,
-        row=start,
+        row=start - offset,
         left=n - start,
     )
     return found, (start + stats.WINDOW if lasting else max(stop, at + 1))

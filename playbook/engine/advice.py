@@ -1,4 +1,4 @@
-"""What to do: first aid by expected loss, then repairs in the order of probability per cost (expected cost of repair)."""
+"""What to do: first aid for the symptom, then repairs in the order of probability per cost."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def fix_cost(fix: Fix, size: RunSize) -> float:
 
 
 def repairs(book: Book, tables: Tables, belief: Belief, size: RunSize) -> tuple[str, ...]:
-    """Repairs, best chance per cost first among those that treat a probable cause; then prevention for the leading one."""
+    """Repairs that treat a probable cause, best chance per cost first."""
     share = dict(zip(tables.causes, belief.marginal, strict=True))
     scored = []
     for fix in book.fixes.values():

@@ -55,7 +55,7 @@ def posterior(tables: Tables, evidence: Iterable[Evidence]) -> Belief:
     likelihoods = _likelihoods(tables, used)  # [e, h], relative to the background
     weights = group_weights(tables, [e.signal for e in used]) / TEMPERATURE
     ratios = np.log(likelihoods) * weights[:, None]
-    possible = (likelihoods > 2 * IMPOSSIBLE).all(axis=0)
+    possible = np.asarray((likelihoods > 2 * IMPOSSIBLE).all(axis=0))
     log_single = np.log(tables.prior * (1 - UNKNOWN_PRIOR - AUTHORED_PAIRS_PRIOR - OTHER_PAIRS_PRIOR)) + ratios.sum(
         axis=0
     )
@@ -105,7 +105,7 @@ def _likelihoods(tables: Tables, used: Sequence[Evidence]) -> np.ndarray:
 
 
 def _outcome_weights(tables: Tables, item: Evidence) -> np.ndarray:
-    """float64[outcomes], sums to 1: certain evidence is one outcome, unsure evidence a mixture with "it says nothing"."""
+    """float64[outcomes], sums to 1: certain evidence is one outcome, unsure evidence is mixed with the background."""
     outcomes = tables.outcomes[item.signal]
     background = tables.background[tables.columns[item.signal]]
     weights = np.zeros(len(outcomes))

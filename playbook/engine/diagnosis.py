@@ -72,7 +72,7 @@ def diagnose(
     clusters_done: Collection[str] = (),
     explained: bool = True,
 ) -> Diagnosis:
-    """Judge the evidence. `closed` holds signals that cannot be got; `explained=False` leaves out what only people read."""
+    """Judge the evidence. `closed`: signals that cannot be got; `explained=False` leaves out what only people read."""
     known = tuple(evidence)
     belief = posterior(tables, known)
     signals = {e.signal for e in belief.used}

@@ -1,4 +1,4 @@
-"""Why: what speaks for and against a cause, what was ruled out by what, and the smallest observation that would change it."""
+"""Why: what speaks for and against a cause, what was ruled out by what, and what would change the verdict."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from playbook.findings import Evidence
 
 # A log ratio (nats, after discount) below this says too little to be called a reason.
 REASON = 0.25
-# A single observation that makes a cause at least e**1.5 = 4.5 times less likely than the background counts as ruling out.
+# An observation that makes a cause e**1.5 = 4.5 times less likely than the background counts as ruling out.
 RULED_OUT = -1.5
 IMPLAUSIBLE = 0.02
 

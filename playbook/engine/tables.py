@@ -20,7 +20,7 @@ SHAPE = "loss-shape"
 
 # Weight of a cause within its class.
 _COMMON = {"very_common": 4.0, "common": 2.0, "occasional": 1.0, "rare": 0.4}
-# A cause may fail to do what the book says, and a person may read a curve wrongly: every link keeps this share of background.
+# A cause may fail to do what the book says, a person may read a curve wrongly: a link keeps this share of background.
 SLIP = 0.05
 IMPOSSIBLE = 1e-9
 # Pseudo-counts behind an authored word, and behind an authored background: how many incidents it takes to move them.

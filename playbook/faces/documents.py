@@ -66,7 +66,9 @@ def location(origin: Origin | None) -> dict[str, Any] | None:
     return None if origin is None else {"file": origin.path, "line": origin.line}
 
 
-def diagnose_document(found: Ingested | None, session: Session, diagnosis: Diagnosis, incident: str | None) -> dict[str, Any]:
+def diagnose_document(
+    found: Ingested | None, session: Session, diagnosis: Diagnosis, incident: str | None
+) -> dict[str, Any]:
     """`diagnose --json`: the ingest document and the diagnosis."""
     base = ingest_document(found, session) if found is not None else _nothing_read(session)
     book = session.book
@@ -92,7 +94,9 @@ def diagnose_document(found: Ingested | None, session: Session, diagnosis: Diagn
         "coupled": [{"ids": [a, b], "probability": round(p, 6)} for a, b, p in diagnosis.coupled],
         "decided": diagnosis.decided,
         "why_undecided": diagnosis.why_undecided or None,
-        "ruled_out": [{"id": r.cause, "signal": r.signal, "state": r.state, "hard": r.hard} for r in diagnosis.ruled_out],
+        "ruled_out": [
+            {"id": r.cause, "signal": r.signal, "state": r.state, "hard": r.hard} for r in diagnosis.ruled_out
+        ],
         "would_change": None
         if diagnosis.tipping is None
         else {"signal": diagnosis.tipping.signal, "state": diagnosis.tipping.outcome, "to": diagnosis.tipping.cause},
@@ -139,4 +143,9 @@ def _nothing_read(session: Session) -> dict[str, Any]:
 
 
 def _reason(reason: Reason) -> dict[str, Any]:
-    return {"signal": reason.signal, "state": reason.state, "weight": round(reason.weight, 3), "because": reason.because}
+    return {
+        "signal": reason.signal,
+        "state": reason.state,
+        "weight": round(reason.weight, 3),
+        "because": reason.because,
+    }

@@ -68,7 +68,8 @@ def _print_verdict(found: Ingested, session: Session, out: Console, w: Words) ->
         entry = session.book.symptoms.get(symptom.state)
         title = entry.title if entry else symptom.state
         step = f" {w('from step {step}', step=symptom.step)}" if symptom.step is not None else ""
-        out.print(f"[{style}]{w(found.verdict)}: {escape(title)}[/]{step}  [dim]({w('confidence')} {symptom.confidence:.2f})[/]")
+        sure = f"[dim]({w('confidence')} {symptom.confidence:.2f})[/]"
+        out.print(f"[{style}]{w(found.verdict)}: {escape(title)}[/]{step}  {sure}")
         out.print(Padding(Text(symptom.because), (0, 0, 0, 2)))
     out.print()
 
@@ -80,7 +81,9 @@ def _print_findings(evidence: Sequence[Evidence], out: Console, w: Words) -> Non
     for name in ("signal", "state", "step", "because"):
         table.add_column(w(name), overflow="fold", no_wrap=name in ("step",), ratio=3 if name == "because" else None)
     for item in evidence:
-        place = f" ({item.origin.path.rsplit('/', 1)[-1]}:{item.origin.line})" if item.origin and item.origin.line else ""
+        place = (
+            f" ({item.origin.path.rsplit('/', 1)[-1]}:{item.origin.line})" if item.origin and item.origin.line else ""
+        )
         rank = f" [{w('rank')} {item.rank}]" if item.rank is not None else ""
         table.add_row(
             item.signal, item.state, "" if item.step is None else str(item.step), Text(item.because + rank + place)
@@ -111,7 +114,12 @@ def print_diagnosis(session: Session, diagnosis: Diagnosis, out: Console, w: Wor
     _print_ruled_out(diagnosis, out, w)
     if diagnosis.tipping is not None:
         tip = diagnosis.tipping
-        text = w("would change the verdict: {signal} = {outcome} (then {cause})", signal=tip.signal, outcome=tip.outcome, cause=tip.cause)
+        text = w(
+            "would change the verdict: {signal} = {outcome} (then {cause})",
+            signal=tip.signal,
+            outcome=tip.outcome,
+            cause=tip.cause,
+        )
         out.print(f"[dim]{escape(text)}[/]")
         out.print()
     if diagnosis.fixes:
@@ -140,9 +148,11 @@ def print_first_aid(session: Session, diagnosis: Diagnosis, out: Console, w: Wor
 
 def _cause_line(place: int, ranked: Ranked) -> Text:
     return Text.assemble(
-        f"{place}. ", (bar(ranked.probability), "cyan"), (f" {ranked.probability:4.0%}  ", "bold"), (ranked.title, "bold"),
+        f"{place}. ",
+        (bar(ranked.probability), "cyan"),
+        (f" {ranked.probability:4.0%}  {ranked.title}", "bold"),
         (f"  {ranked.layer}/{ranked.id}", "dim"),
-    )  # fmt: skip
+    )
 
 
 def _print_reasons(ranked: Ranked, out: Console, w: Words) -> None:

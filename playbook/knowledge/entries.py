@@ -15,8 +15,17 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator, model_valida
 HowOften = Literal["almost_always", "usually", "half", "seldom", "almost_never"]
 
 # P(outcome | cause). Deliberately coarse: authors cannot tell 0.70 from 0.75, and calibration has one place to turn.
-HOW_OFTEN: dict[str, float] = {"almost_always": 0.93, "usually": 0.72, "half": 0.45, "seldom": 0.15, "almost_never": 0.03}
+HOW_OFTEN: dict[str, float] = {
+    "almost_always": 0.93,
+    "usually": 0.72,
+    "half": 0.45,
+    "seldom": 0.15,
+    "almost_never": 0.03,
+}
 
+Layer = Literal[
+    "data", "numerics", "model", "optimization", "implementation", "communication", "hardware", "checkpoint"
+]
 LAYERS = (
     "data",
     "numerics",
@@ -149,7 +158,7 @@ class Signal(Entry):
         known = set(self.outcomes)
         used = set(self.background)
         for seen in self.seen_by:
-            used |= set(seen.kinds.values()) | ({seen.clear, seen.blind} - {None})  # type: ignore[arg-type]
+            used |= set(seen.kinds.values()) | {o for o in (seen.clear, seen.blind) if o is not None}
         used |= {p.outcome for p in self.log}
         for rule in self.config:
             used |= set(rule.equals.values()) | {o for _, o in rule.below} | {o for _, o in rule.above}
@@ -194,7 +203,7 @@ class Couple(_Strict):
 class Cause(Entry):
     """The mechanism whose removal ends the incident. `layer` is filled in from the folder."""
 
-    layer: Literal["data", "numerics", "model", "optimization", "implementation", "communication", "hardware", "checkpoint"]
+    layer: Layer
     class_: str = Field(alias="class")  # one of the 48 classes of the taxonomy
     summary: Text
     mechanism: Text  # how it makes the symptom

@@ -19,11 +19,12 @@ from pydantic import ValidationError
 from playbook.errors import PlaybookError, Problem
 from playbook.knowledge.entries import KINDS, LAYERS, Entry
 
+_Raw = dict[tuple[str, str], tuple[dict[str, Any], Path]]  # (kind, id) -> (data, file), before validation
 _MAX_BYTES = 1_000_000  # an entry is a page of text; a pack is untrusted input
 _BaseLoader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
-class _Loader(_BaseLoader):  # type: ignore[misc]
+class _Loader(_BaseLoader):
     """Safe loader that refuses duplicate keys and keys that are no plain text."""
 
     def construct_mapping(self, node: Any, deep: bool = False) -> dict[Any, Any]:
@@ -53,7 +54,7 @@ def parse_yaml(text: str, where: str) -> Any:
         if _MAYBE_ALIAS.search(text):  # an alias can blow a small file up to gigabytes
             for event in yaml.parse(text, Loader=_Loader):
                 if isinstance(event, yaml.AliasEvent):
-                    raise yaml.MarkedYAMLError(problem="aliases (*name) are not allowed", problem_mark=event.start_mark)
+                    raise yaml.MarkedYAMLError(problem="aliases (*name) are not allowed", problem_mark=event.start_mark)  # type: ignore[arg-type]
         return yaml.load(text, Loader=_Loader)
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
@@ -102,10 +103,10 @@ class Book:
 def load(folders: Iterable[Path]) -> Book:
     """Load packs in order, later over earlier. Raises `PlaybookError` only for a folder that is not there."""
     book = Book()
-    raw: dict[tuple[str, str], tuple[dict[str, Any], Path]] = {}
+    raw: _Raw = {}
     for folder in folders:
         if not folder.is_dir():
-            raise PlaybookError(str(folder), "no such knowledge folder", "name a folder with symptoms/, signals/, causes/ ...")
+            raise PlaybookError(str(folder), "no such knowledge folder", "it has symptoms/, signals/, causes/ ...")
         book.folders.append(folder)
         _load_sources(folder, book)
         _load_plain(folder / "classes.yaml", book.classes, book)
@@ -157,7 +158,7 @@ def _problem(error: Exception, path: Path) -> Problem:
     return Problem(str(path), None, str(error), "save it as UTF-8", "unreadable")
 
 
-def _take(path: Path, kind: str, folder: Path, raw: dict[tuple[str, str], tuple[dict[str, Any], Path]], book: Book) -> None:
+def _take(path: Path, kind: str, folder: Path, raw: _Raw, book: Book) -> None:
     try:
         if path.stat().st_size > _MAX_BYTES:
             raise PlaybookError(str(path), "larger than 1 MB", "an entry is a page of text")
@@ -170,19 +171,25 @@ def _take(path: Path, kind: str, folder: Path, raw: dict[tuple[str, str], tuple[
         return
     entry_id = path.stem
     if data.setdefault("id", entry_id) != entry_id:
-        book.problems.append(Problem(str(path), 1, f"id {data['id']!r} is not the file name", "rename one of them", "id-differs"))
+        book.problems.append(
+            Problem(str(path), 1, f"id {data['id']!r} is not the file name", "rename one of them", "id-differs")
+        )
         return
     if kind == "causes":
         layer = path.parent.name
         if layer not in LAYERS:
-            book.problems.append(Problem(str(path), None, f"folder {layer!r} is no layer", f"one of {', '.join(LAYERS)}", "no-layer"))
+            book.problems.append(
+                Problem(str(path), None, f"folder {layer!r} is no layer", f"one of {', '.join(LAYERS)}", "no-layer")
+            )
             return
         data["layer"] = layer
     key = (kind, entry_id)
     extend = bool(data.pop("extend", False))
     if key in raw:
         if raw[key][1].is_relative_to(folder):
-            book.problems.append(Problem(str(path), 1, f"{kind} {entry_id!r} stands twice in one pack", f"see {raw[key][1]}", "twice"))
+            book.problems.append(
+                Problem(str(path), 1, f"{kind} {entry_id!r} stands twice in one pack", f"see {raw[key][1]}", "twice")
+            )
             return
         if extend:
             data = _merge(raw[key][0], data)
@@ -217,7 +224,9 @@ def _validate(kind: str, data: dict[str, Any], path: Path, problems: list[Proble
         for fault in error.errors():
             place = ".".join(str(part) for part in fault["loc"]) or "entry"
             line = _line_of(path, [str(part) for part in fault["loc"]])
-            problems.append(Problem(str(path), line, f"{place}: {fault['msg']}", "see `playbook knowledge schema`", "schema"))
+            problems.append(
+                Problem(str(path), line, f"{place}: {fault['msg']}", "see `playbook knowledge schema`", "schema")
+            )
         return None
 
 

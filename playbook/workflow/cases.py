@@ -76,7 +76,7 @@ def read_cases(folder: Path) -> list[tuple[Path, CaseFile]]:
 def start(
     case: CaseFile, book: Book, tables: Tables, folder: Path, cache: dict[str, list[Evidence]] | None = None
 ) -> Session:
-    """A session that knows what the case says is known at the start: context, given answers, the detectors' findings."""
+    """A session with what is known at the start: context, given answers, the detectors' findings."""
     session = Session(book, tables, _size(case))
     if case.metrics:
         session.observe(_from_metrics(case, book, folder, cache))

@@ -5,7 +5,7 @@ What was learned from confirmed incidents is left out for the case that is being
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -131,9 +131,9 @@ def calibration_error(scores: Sequence[Score], bins: int = BINS) -> float:
     return total / len(scores) if scores else 0.0
 
 
-def reliability(scores: Sequence[Score], bins: int = BINS) -> list[Mapping[str, float]]:
+def reliability(scores: Sequence[Score], bins: int = BINS) -> list[dict[str, float]]:
     """The reliability diagram: per bin of the stated probability, how often the first cause was right."""
-    rows = []
+    rows: list[dict[str, float]] = []
     for k in range(bins):
         inside = [
             s

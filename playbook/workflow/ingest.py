@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from playbook import detectors, readers
 from playbook.engine.observe import flatten, lookup, observe
@@ -15,6 +16,7 @@ from playbook.series import Run
 
 # Symptoms that are called an incident only when the detector is this sure: warnings on healthy runs cost trust.
 INCIDENT = 0.7
+_GPU_KEYS = ("world_size", "num_gpus", "n_gpus", "gpus")
 _STEP_TIME_SAMPLE = 200  # rows of which the median step time is taken
 
 
@@ -73,14 +75,7 @@ def run_size(run: Run) -> RunSize:
     import numpy as np
 
     flat = flatten(run.config)
-    gpus = next(
-        (
-            int(float(hit[1]))
-            for key in ("world_size", "num_gpus", "n_gpus", "gpus")
-            if _is_number(hit := lookup(flat, key))
-        ),
-        0,
-    )
+    gpus = next((n for key in _GPU_KEYS if (n := _number(lookup(flat, key)))), 0)
     gpus = gpus or len(run.ranks)
     times = run.one("step_time")
     seconds = 0.0
@@ -92,10 +87,9 @@ def run_size(run: Run) -> RunSize:
     return RunSize(gpus or default.gpus, seconds if 0 < seconds < 3600 else default.step_seconds, known)
 
 
-def _is_number(hit: object) -> bool:
-    if not isinstance(hit, tuple):
-        return False
+def _number(hit: tuple[str, Any] | None) -> int:
+    """The value of a configuration key as a count; 0 where it is none."""
     try:
-        return float(hit[1]) >= 1
-    except (TypeError, ValueError):
-        return False
+        return max(0, int(float(hit[1]))) if hit else 0
+    except (TypeError, ValueError, OverflowError):
+        return 0

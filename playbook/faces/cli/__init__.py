@@ -13,17 +13,7 @@ from collections.abc import Sequence
 
 import click
 
-# name -> (module, attribute, one line for the overview). In the order of the overview.
-COMMANDS: dict[str, tuple[str, str, str]] = {
-    "demo": ("playbook.faces.cli.demo", "demo", "See it work: a real run, diagnosed, recorded, published."),
-    "ingest": ("playbook.faces.cli.ingest", "ingest", "Read metric files, logs and configs; say what is in them."),
-    "diagnose": ("playbook.faces.cli.diagnose", "diagnose", "Walk from files and answers to a diagnosis."),
-    "evaluate": ("playbook.faces.cli.evaluate", "evaluate", "Play case files: how often is the true cause first?"),
-    "knowledge": ("playbook.faces.cli.knowledge", "knowledge", "The book: lint, show, graph, coverage, schema, learn."),
-    "site": ("playbook.faces.cli.site", "site", "Build or serve the static site of playbooks."),
-    "incident": ("playbook.faces.cli.incident", "incident", "The incident record: list, show, close, export ..."),
-}
-_COMPLETE = "_PLAYBOOK_COMPLETE"
+from playbook.faces.overview import COMMANDS, text
 
 
 class LazyGroup(click.Group):
@@ -40,9 +30,13 @@ class LazyGroup(click.Group):
         assert isinstance(command, click.Command)
         return command
 
-    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        with formatter.section("Commands"):
-            formatter.write_dl([(name, text) for name, (_, _, text) in COMMANDS.items()])
+    def get_help(self, ctx: click.Context) -> str:
+        return text().rstrip()
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[click.shell_completion.CompletionItem]:
+        from click.shell_completion import CompletionItem
+
+        return [CompletionItem(n, help=line) for n, (_, _, line) in COMMANDS.items() if n.startswith(incomplete)]
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
@@ -60,26 +54,9 @@ class LazyGroup(click.Group):
 @click.version_option(package_name="playbook", prog_name="playbook")
 @click.pass_context
 def playbook(ctx: click.Context) -> None:
-    """Find the cause of a failed training run: NaN, loss spikes, plateaus, bad resumes, bad ranks, bad hardware.
-
-    \b
-    Start here:
-      playbook demo                     see it work on a shipped run
-      playbook diagnose LOGS...         walk from files to a cause
-      playbook                          the guided terminal
-
-    Shell completion: eval "$(_PLAYBOOK_COMPLETE=bash_source playbook)" (or zsh_source, fish_source).
-    """
+    """Find the cause of a failed training run (the whole text is in `faces/overview.py`)."""
     if ctx.invoked_subcommand is None:
-        if sys.stdin.isatty() and sys.stdout.isatty() and "tui" in _faces():
-            _faces()["tui"]()
-        else:
-            click.echo(ctx.get_help())
-
-
-def _faces() -> dict[str, object]:
-    """The guided terminal, where it is installed."""
-    return {}
+        click.echo(ctx.get_help())
 
 
 def main(args: Sequence[str] | None = None) -> None:

@@ -21,7 +21,9 @@ Decorator = Callable[[Any], Any]
 
 
 def json_option(command: Any) -> Any:
-    return click.option("--json", "as_json", is_flag=True, help="One JSON document on standard output, nothing else.")(command)
+    return click.option("--json", "as_json", is_flag=True, help="One JSON document on standard output, nothing else.")(
+        command
+    )
 
 
 def knowledge_option(command: Any) -> Any:

@@ -21,7 +21,9 @@ if TYPE_CHECKING:
 @click.command(short_help="Walk from files and answers to a diagnosis.")
 @click.argument("paths", nargs=-1, metavar="[PATH...]")
 @click.option("--no-input", is_flag=True, help="Never ask; say what would be asked next.")
-@click.option("--answer", "answers", multiple=True, metavar="SIGNAL=STATE", help="A known answer (repeatable); STATE? is unsure.")
+@click.option(
+    "--answer", "answers", multiple=True, metavar="SIGNAL=STATE", help="A known answer (repeatable); STATE? is unsure."
+)
 @click.option("--case", "case_file", type=click.Path(path_type=Path), metavar="FILE", help="Let a case file answer.")
 @click.option("--record", is_flag=True, help="Store the incident.")
 @click.option("--title", help="Title of the recorded incident.")
@@ -77,7 +79,9 @@ def diagnose(
     if found is not None:
         session.size = found.size
         session.observe(found.evidence)
-    session.size = replace(session.size, gpus=gpus or session.size.gpus, step_seconds=step_seconds or session.size.step_seconds)
+    session.size = replace(
+        session.size, gpus=gpus or session.size.gpus, step_seconds=step_seconds or session.size.step_seconds
+    )
     for pair in answers:
         signal, equals, state = pair.partition("=")
         if not equals:
@@ -98,7 +102,14 @@ def diagnose(
 
 
 def _conclude(
-    session: Session, found: object, record: bool, title: str | None, db: str | None, as_json: bool, check: bool, w: Words
+    session: Session,
+    found: object,
+    record: bool,
+    title: str | None,
+    db: str | None,
+    as_json: bool,
+    check: bool,
+    w: Words,
 ) -> int:
     from playbook.faces.documents import diagnose_document
     from playbook.workflow.ingest import Ingested

@@ -15,7 +15,9 @@ from playbook.faces.cli import common
 @common.json_option
 @common.knowledge_option
 @click.option("--check", is_flag=True, help="Exit with 1 when an incident was found (for scripts and CI).")
-def ingest(paths: tuple[str, ...], mapping: tuple[str, ...], as_json: bool, packs: tuple[Path, ...], check: bool) -> int:
+def ingest(
+    paths: tuple[str, ...], mapping: tuple[str, ...], as_json: bool, packs: tuple[Path, ...], check: bool
+) -> int:
     """Read metric files, logs and run configurations, and print what was understood and found.
 
     PATH is a file, a folder, a glob, or - for standard input. The format is told by content, not by name.

@@ -1,0 +1,191 @@
+"""What the detectors share about one run, computed once: curves, segments, excursions, settings, events.
+
+A detector gets a `Shared` instead of a `Run`, asks it for what it needs and returns a `Scan`; the helpers at the end
+build the three kinds of answer.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from playbook.detectors import stats_excursions as excursions_of
+from playbook.detectors.stats_curve import Curve, Domain, domain, fold, of_ranks
+from playbook.detectors.stats_segments import Segment, lineages, segments, usable
+from playbook.findings import Finding, Scan
+from playbook.series import Event, Run, Series
+
+Needs = tuple[str | tuple[str, ...], ...]
+
+# The confidence from which a loss fault makes an incident; detectors stay below it where health is a good explanation.
+INCIDENT = 0.7
+
+
+class Shared:
+    """One run and everything that more than one detector wants to know about it."""
+
+    def __init__(self, run: Run) -> None:
+        self.run = run
+        self.memo: dict[str, Any] = {}
+
+    def curve(self, metric: str) -> Curve | None:
+        """A metric of the whole job (the mean over ranks where only ranks logged it); None where it has no rows."""
+        key = f"curve:{metric}"
+        if key not in self.memo:
+            series = self.run.get(metric)
+            if series is not None and len(series):
+                self.memo[key] = fold(series)
+            else:
+                self.memo[key] = of_ranks(metric, self.run.by_rank(metric))
+        found: Curve | None = self.memo[key]
+        return found
+
+    @cached_property
+    def ranked(self) -> dict[str, dict[int, Series]]:
+        """metric -> rank -> series, for the metrics that ranks logged (empty series left out)."""
+        out: dict[str, dict[int, Series]] = {}
+        for (metric, rank), series in self.run.series.items():
+            if rank is not None and len(series):
+                out.setdefault(metric, {})[rank] = series
+        return {metric: dict(sorted(ranks.items())) for metric, ranks in out.items()}
+
+    def family(self, metric: str) -> dict[str, Curve]:
+        """The metric and its members by layer: activation_max, activation_max/layers.3, ..."""
+        names = [m for m in self.run.metrics if m == metric or m.startswith(metric + "/")]
+        return {name: curve for name in names if (curve := self.curve(name)) is not None}
+
+    def has(self, metric: str) -> bool:
+        return any(len(s) for (name, _), s in self.run.series.items() if name == metric or name.startswith(metric + "/"))
+
+    def lacks(self, needs: Needs) -> str:
+        """What is missing of `needs`, for people; "" where all is there."""
+        for need in needs:
+            group = (need,) if isinstance(need, str) else need
+            if not any(self.has(metric) for metric in group):
+                return f"no {' or '.join(group)} in this run"
+        return ""
+
+    @cached_property
+    def loss(self) -> Curve | None:
+        return self.curve("loss")
+
+    @cached_property
+    def good(self) -> np.ndarray:
+        """bool: the rows of the loss that are values (see `usable`)."""
+        return usable(self.loss) if self.loss is not None else np.zeros(0, dtype=bool)
+
+    @cached_property
+    def domain(self) -> Domain:
+        return domain(self.loss.values[self.good]) if self.loss is not None else Domain(False)
+
+    @cached_property
+    def segments(self) -> list[Segment]:
+        if self.loss is None:
+            return []
+        marks = np.array(sorted({e.step for e in self.events("resume") if e.step is not None}), dtype=np.int64)
+        return segments(self.loss, self.domain, self.good, marks)
+
+    @cached_property
+    def lineages(self) -> list[np.ndarray]:
+        return lineages(self.loss, self.segments, self.good) if self.loss is not None else []
+
+    @cached_property
+    def excursions(self) -> list[tuple[Segment, excursions_of.Excursion]]:
+        if self.loss is None:
+            return []
+        return [
+            (seg, e)
+            for seg in self.segments
+            if seg.kind != "rewrite"
+            for e in excursions_of.measure(self.loss, self.domain, seg, self.good)
+        ]
+
+    def events(self, *kinds: str) -> list[Event]:
+        """Events whose kind is, or begins with, one of `kinds`."""
+        return [e for e in self.run.events if any(e.kind == k or e.kind.startswith(k + "-") for k in kinds)]
+
+    @cached_property
+    def settings(self) -> dict[str, Any]:
+        """The run's configuration: last part of each dotted key, lower case -> value (the first one met wins)."""
+        out: dict[str, Any] = {}
+
+        def walk(node: Any, depth: int) -> None:
+            if isinstance(node, dict) and depth < 8:
+                for key, value in node.items():
+                    name = str(key).lower().replace("-", "_").rsplit(".", 1)[-1]
+                    if isinstance(value, dict):
+                        walk(value, depth + 1)
+                    else:
+                        out.setdefault(name, value)
+
+        walk(self.run.config, 0)
+        return out
+
+    def setting(self, *names: str) -> float | None:
+        """The first of the settings that is a finite number."""
+        for name in names:
+            value = self.settings.get(name)
+            if isinstance(value, bool) or value is None:
+                continue
+            try:
+                number = float(value)
+            except (TypeError, ValueError):
+                continue
+            if math.isfinite(number):
+                return number
+        return None
+
+    @cached_property
+    def reinforcement(self) -> bool:
+        """True for reinforcement learning, whose loss says little about the state of the policy."""
+        return self.has("reward") or self.has("kl")
+
+    @cached_property
+    def epoch_starts(self) -> np.ndarray:
+        """Steps at which the logged epoch counts one up."""
+        epoch = self.curve("epoch")
+        if epoch is None or len(epoch) < 2:
+            return np.zeros(0, dtype=np.int64)
+        with np.errstate(invalid="ignore"):
+            whole = np.floor(epoch.values + 1e-9)
+            return epoch.steps[1:][(np.diff(whole) >= 1) & (np.diff(epoch.steps) > 0)]
+
+    def near_epoch(self, step: int) -> bool:
+        """True where an epoch begins within three rows of a step."""
+        if not len(self.epoch_starts) or self.loss is None:
+            return False
+        return bool(np.min(np.abs(self.epoch_starts - step)) <= 3 * self.loss.spacing)
+
+    def lr_rises(self, step: int, steps: float) -> bool:
+        """True where the learning rate at a step is well above its lowest value in the `steps` before."""
+        lr = self.curve("lr")
+        if lr is None:
+            return False
+        at = lr.before(step + 2 * lr.spacing + 1)
+        window = lr.values[at[lr.steps[at] >= step - max(steps, 4 * lr.spacing)]]
+        if len(window) < 2:
+            return False
+        return bool(window[-1] > 1.3 * max(window.min(), 1e-12) and np.argmin(window) < len(window) - 1)
+
+
+def finding(name: str, kind: str, curve: Curve, index: int, because: str, confidence: float, **more: Any) -> Finding:
+    """A finding at a row of a curve; numbers that are not finite are left out."""
+    numbers = {k: float(v) for k, v in more.pop("numbers", {}).items() if v is not None and math.isfinite(float(v))}
+    step = int(curve.steps[index])
+    return Finding(
+        name, kind, curve.metric, step, because, round(confidence, 3), numbers=numbers, origin=curve.origin(index), **more
+    )
+
+
+def answer(name: str, findings: Iterable[Finding], looked: str) -> Scan:
+    """Found, or clear with what was looked at."""
+    ordered: Sequence[Finding] = tuple(findings)
+    return Scan(name, "found", tuple(ordered)) if ordered else Scan(name, "clear", (), looked)
+
+
+def blind(name: str, because: str) -> Scan:
+    return Scan(name, "blind", (), because)

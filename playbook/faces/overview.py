@@ -1,0 +1,47 @@
+"""The overview that `playbook --help` prints: the table of commands, without importing anything.
+
+Newcomers type `--help` first; click alone would take several times as long to import as Python itself.
+"""
+
+from __future__ import annotations
+
+# name -> (module, attribute, one line). In the order of the overview.
+COMMANDS: dict[str, tuple[str, str, str]] = {
+    "demo": ("playbook.faces.cli.demo", "demo", "See it work: a shipped run, diagnosed, recorded, published."),
+    "ingest": ("playbook.faces.cli.ingest", "ingest", "Read metric files, logs and configs; say what is in them."),
+    "diagnose": ("playbook.faces.cli.diagnose", "diagnose", "Walk from files and answers to a diagnosis."),
+    "evaluate": ("playbook.faces.cli.evaluate", "evaluate", "Play case files: how often is the true cause first?"),
+    "knowledge": ("playbook.faces.cli.knowledge", "knowledge", "The book: lint, show, graph, coverage, schema, learn."),
+    "site": ("playbook.faces.cli.site", "site", "Build or serve the static site of playbooks."),
+    "incident": ("playbook.faces.cli.incident", "incident", "The incident record: list, show, close, export ..."),
+}
+
+_HEAD = """\
+Usage: playbook [OPTIONS] [COMMAND] [ARGS]...
+
+  Find the cause of a failed training run: NaN, loss spikes, plateaus, bad
+  resumes, bad ranks, bad hardware. Everything works offline.
+
+  Start here:
+    playbook demo                     see it work on a shipped run
+    playbook diagnose LOGS...         walk from files to a cause
+    playbook                          the guided terminal
+
+Options:
+  --version   Show the version and exit.
+  -h, --help  Show this message and exit.
+
+Commands:
+"""
+
+_TAIL = """
+Every command has its own --help. Commands that report take --json.
+Shell completion: eval "$(_PLAYBOOK_COMPLETE=bash_source playbook)"
+(or zsh_source; for fish: _PLAYBOOK_COMPLETE=fish_source playbook | source).
+"""
+
+
+def text() -> str:
+    """The whole overview."""
+    width = max(map(len, COMMANDS)) + 2
+    return _HEAD + "".join(f"  {name:{width}}{line}\n" for name, (_, _, line) in COMMANDS.items()) + _TAIL
