@@ -23,6 +23,8 @@ UNKNOWN_PRIOR = 0.03  # incidents whose cause no book has
 AUTHORED_PAIRS_PRIOR = 0.03  # two faults at once that the book names together
 OTHER_PAIRS_PRIOR = 0.01  # any other two faults at once
 PAIR_CANDIDATES = 24  # most probable single causes of which pairs are formed
+# A likelihood ratio below this comes only from a hard exclusion: authored words and slips never go so low.
+RULES_OUT = 1e-6
 
 
 @dataclass(frozen=True)
@@ -55,7 +57,7 @@ def posterior(tables: Tables, evidence: Iterable[Evidence]) -> Belief:
     likelihoods = _likelihoods(tables, used)  # [e, h], relative to the background
     weights = group_weights(tables, [e.signal for e in used]) / TEMPERATURE
     ratios = np.log(likelihoods) * weights[:, None]
-    possible = np.asarray((likelihoods > 2 * IMPOSSIBLE).all(axis=0))
+    possible = np.asarray((likelihoods > RULES_OUT).all(axis=0))
     log_single = np.log(tables.prior * (1 - UNKNOWN_PRIOR - AUTHORED_PAIRS_PRIOR - OTHER_PAIRS_PRIOR)) + ratios.sum(
         axis=0
     )
