@@ -74,6 +74,7 @@ class Book:
     sources: dict[str, dict[str, Any]] = field(default_factory=dict)
     classes: dict[str, dict[str, Any]] = field(default_factory=dict)
     learned: dict[str, Any] = field(default_factory=dict)
+    ledger: dict[str, str] = field(default_factory=dict)
     folders: list[Path] = field(default_factory=list)
 
     def kind(self, name: str) -> dict[str, Any]:
@@ -111,6 +112,7 @@ def load(folders: Iterable[Path]) -> Book:
         _load_sources(folder, book)
         _load_plain(folder / "classes.yaml", book.classes, book)
         _load_plain(folder / "learned.yaml", book.learned, book)
+        _load_plain(folder / "ledger.yaml", book.ledger, book)
         for kind in KINDS:
             for path in _files(folder / kind):
                 _take(path, kind, folder, raw, book)

@@ -1,0 +1,147 @@
+"""`playbook knowledge`: check the book, look things up, see what it covers, teach it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from playbook.errors import PlaybookError
+from playbook.faces.cli import common
+
+if TYPE_CHECKING:
+    from playbook.knowledge.loader import Book
+
+
+@click.group(short_help="The book: lint, show, graph, coverage, schema, learn.")
+def knowledge() -> None:
+    """The knowledge base: symptoms, signals, causes, fixes, cases, questions; one YAML file an entry."""
+
+
+@knowledge.command()
+@common.json_option
+@common.knowledge_option
+def lint(as_json: bool, packs: tuple[Path, ...]) -> int:
+    """Check every promise of the book; exit 1 when one is broken."""
+    from playbook.workflow.book import open_book
+    from playbook.workflow.lint import lint_book
+
+    library = open_book(packs, strict=False)
+    problems = lint_book(library)
+    if as_json:
+        rows = [{"file": p.where, "line": p.line, "what": p.what, "hint": p.hint, "code": p.code} for p in problems]
+        common.emit({"entries": _sizes(library.book), "problems": rows})
+    else:
+        for problem in problems:
+            click.echo(str(problem))
+        sizes = ", ".join(f"{n} {kind}" for kind, n in _sizes(library.book).items())
+        click.echo(f"{sizes}: {len(problems)} problems" if problems else f"{sizes}: all promises kept")
+    return 1 if problems else 0
+
+
+def _sizes(book: Book) -> dict[str, int]:
+    return {kind: len(entries) for kind, entries in book.entries.items()}
+
+
+@knowledge.command()
+@click.argument("entry_id", metavar="[ID]", required=False)
+@click.option("--kind", help="Only entries of this kind (causes, signals, ...).")
+@common.json_option
+@common.knowledge_option
+def show(entry_id: str | None, kind: str | None, as_json: bool, packs: tuple[Path, ...]) -> int:
+    """Show an entry; without ID, list all."""
+    from playbook.knowledge.graph import kind_of
+    from playbook.workflow.book import open_book
+    from playbook.workflow.session import did_you_mean
+
+    book = open_book(packs).book
+    if kind is not None and kind not in book.entries:
+        raise PlaybookError(f"--kind {kind}", "no such kind", f"one of {', '.join(book.entries)}")
+    if entry_id is None:
+        chosen = {k: entries for k, entries in book.entries.items() if kind in (None, k)}
+        if as_json:
+            common.emit({k: {e.id: e.title for e in entries.values()} for k, entries in chosen.items()})
+        else:
+            for name, entries in chosen.items():
+                for entry in entries.values():
+                    click.echo(f"{name:10} {entry.id:42} {entry.title}")
+        return 0
+    found = kind or kind_of(book, entry_id)
+    if found is None or entry_id not in book.entries[found]:
+        every = [i for entries in book.entries.values() for i in entries]
+        raise PlaybookError(entry_id, "is no entry of the book", did_you_mean(entry_id, every))
+    data = book.entries[found][entry_id].model_dump(by_alias=True, exclude_defaults=True)
+    if as_json:
+        common.emit({"kind": found, **data})
+    else:
+        import yaml
+
+        click.echo(f"# {book.files[found, entry_id]}")
+        click.echo(yaml.safe_dump(data, sort_keys=False, allow_unicode=True, width=100), nl=False)
+    return 0
+
+
+@knowledge.command()
+@click.argument("entry_id", metavar="[ID]", required=False)
+@click.option("--hops", default=1, type=click.IntRange(1, 3), show_default=True, help="How far around ID.")
+@common.json_option
+@common.knowledge_option
+def graph(entry_id: str | None, hops: int, as_json: bool, packs: tuple[Path, ...]) -> int:
+    """The graph as JSON or in the dot language: whole, or the neighbourhood of ID."""
+    from playbook.knowledge.graph import kind_of, links, neighbourhood, network
+    from playbook.workflow.book import open_book
+    from playbook.workflow.session import did_you_mean
+
+    book = open_book(packs).book
+    nodes = set(network(book).nodes)
+    if entry_id is not None:
+        kind = kind_of(book, entry_id)
+        if kind is None:
+            every = [i for entries in book.entries.values() for i in entries]
+            raise PlaybookError(entry_id, "is no entry of the book", did_you_mean(entry_id, every))
+        nodes = set(neighbourhood(book, kind, entry_id, hops))
+    chosen = [x for x in links(book) if x.start in nodes and x.end in nodes]
+    if as_json:
+        rows = [{"kind": x.kind, "from": "/".join(x.start), "to": "/".join(x.end), "label": x.label} for x in chosen]
+        common.emit({"nodes": sorted("/".join(n) for n in nodes), "links": rows})
+    else:
+        click.echo("digraph book {\n  rankdir=LR;")
+        for node in sorted(nodes):
+            click.echo(f'  "{"/".join(node)}";')
+        for x in chosen:
+            click.echo(f'  "{"/".join(x.start)}" -> "{"/".join(x.end)}" [label="{x.kind}"];')
+        click.echo("}")
+    return 0
+
+
+@knowledge.command()
+@common.json_option
+@common.knowledge_option
+def coverage(as_json: bool, packs: tuple[Path, ...]) -> int:
+    """Which rows of the source documents no entry cites; exit 1 when there are any."""
+    from playbook.workflow import lint as use_case
+    from playbook.workflow.book import open_book
+
+    held, missing = use_case.coverage(open_book(packs).book)
+    share = len(held) / max(1, len(held) + len(missing))
+    if as_json:
+        common.emit({"rows": len(held) + len(missing), "held": len(held), "share": round(share, 4), "missing": missing})
+    else:
+        for row in missing:
+            click.echo(f"nothing cites {row}")
+        click.echo(f"{len(held)} of {len(held) + len(missing)} ledger rows are held: {share:.0%}")
+    return 1 if missing else 0
+
+
+@knowledge.command()
+@click.argument("kind", required=False)
+def schema(kind: str | None) -> int:
+    """JSON Schema of an entry kind, for editors (all kinds without KIND)."""
+    from playbook.knowledge.entries import KINDS
+
+    if kind is not None and kind not in KINDS:
+        raise PlaybookError(kind, "no such kind", f"one of {', '.join(KINDS)}")
+    documents: dict[str, Any] = {name: model.model_json_schema(by_alias=True) for name, model in KINDS.items()}
+    common.emit(documents[kind] if kind else documents)
+    return 0
