@@ -16,7 +16,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from playbook.errors import Problem
-from playbook.readers.names import canonical, combines, plain, rank_in
+from playbook.readers.names import canonical, combines, plain, rank_in, wanted
 from playbook.readers.source import Source
 from playbook.series import Event, FileReport, Origin, Series
 
@@ -103,6 +103,15 @@ class RunBuilder:
         self._columns: list[tuple[str, int | None, np.ndarray, np.ndarray, np.ndarray | None]] = []
         self._last_step: int | None = None
         self._dropped = 0
+        self._seen: set[str] = set()
+
+    def wants(self, raw: str) -> bool:
+        """True where a raw name can become a metric; others need not be parsed, only told with `see`."""
+        return wanted(raw, self.rename)
+
+    def see(self, raws: Iterable[str]) -> None:
+        """Raw names that the file has and that were not added: they count as unmapped."""
+        self._seen.update(raws)
 
     def add(self, step: int, values: Mapping[str, float], line: int | None = None, rank: int | None = None) -> None:
         """One logged row. A metric that the row does not have is left out, never filled."""
@@ -212,7 +221,7 @@ class RunBuilder:
                     _highest(named) if combines(metric) else max(named, key=lambda n: len(n[1][0]))
                 )
             series[metric, rank] = Series(metric, rank, steps, values, lines, Origin(self.path, None, self.reader), raw)
-        return series, [raw for raw in sorted(counts) if raw not in metric_of]
+        return series, [raw for raw in sorted(counts.keys() | self._seen) if raw not in metric_of]
 
 
 def _joined(chunks: list[Chunk]) -> Chunk:

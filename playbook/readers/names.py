@@ -151,19 +151,19 @@ def combines(metric: str) -> bool:
     return table().combine.get(metric) == "max"
 
 
-def known(raw: str) -> bool:
-    """True where the table knows the name as a metric."""
-    return _look_up(plain(rank_in(raw)[0])) is not None
+def wanted(raw: str, rename: Mapping[str, str]) -> bool:
+    """True where a raw name can become a metric, by the table or by `rename`."""
+    base = plain(rank_in(raw)[0])
+    if _look_up(base) is not None:
+        return True
+    return bool(rename) and (raw in rename or not {plain(raw), base}.isdisjoint(plain(name) for name in rename))
 
 
-def step_name(raws: Iterable[str], asked: str | None = None) -> str | None:
-    """The raw name that counts steps; `asked` (`--map step=`) goes first. An epoch is no step: see `epoch_name`."""
-    names = list(raws)
-    if asked is not None:
-        return next(
-            (raw for raw in names if raw == asked), next((raw for raw in names if plain(raw) == plain(asked)), None)
-        )
-    return _preferred(names, table().steps)
+def step_names(raws: Iterable[str]) -> list[str]:
+    """The raw names that may count steps, the preferred one first. An epoch is no step: see `epoch_name`."""
+    order = table().steps
+    found = [(order[plain(raw)], place, raw) for place, raw in enumerate(raws) if plain(raw) in order]
+    return [raw for _, _, raw in sorted(found)]
 
 
 def epoch_name(raws: Iterable[str]) -> str | None:

@@ -1,0 +1,168 @@
+"""Rows with named columns -> series: which column counts steps, which one names the rank, what becomes of gaps.
+
+Shared by the readers of tables, JSON lines and parquet. A column is a masked float64 array; masked = not logged.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from playbook.errors import PlaybookError
+from playbook.readers.base import RunBuilder
+from playbook.readers.names import epoch_name, plain, rank_name, step_names
+
+Columns = Mapping[str, np.ma.MaskedArray]
+
+MAP_HINT = "name the columns: --map loss=my_col --map step=my_step"
+_BIGGEST = 2.0**62
+_MAX_RANK = 1_000_000
+_FULL = 0.5  # a step column must be filled in at least this share of the rows that the fullest one has
+
+
+def fill(builder: RunBuilder, columns: Columns, lines: np.ndarray | None = None, first_line: int = 1) -> None:
+    """Add all columns that can become metrics. Raises `PlaybookError` where none can.
+
+    columns  name -> masked float64[n]
+    lines    int64[n] or None; `first_line` is named in the error
+    """
+    raws = [raw for raw in columns if builder.wants(raw) and columns[raw].count()]
+    owner = _rank_column(builder, columns)
+    counter = _step_column(builder, columns)
+    raws = [raw for raw in raws if raw not in (owner, counter)]
+    builder.see(raw for raw in columns if raw not in (*raws, owner, counter))
+    if not raws:
+        shown = ", ".join(list(columns)[:12]) + (", ..." if len(columns) > 12 else "")
+        raise PlaybookError(builder.path, f"no column of a known metric (columns: {shown})", MAP_HINT, first_line)
+    size = len(columns[raws[0]])
+    ranks = np.zeros(size, np.int64) if owner is None else np.ma.getdata(columns[owner]).astype(np.int64)
+    steps, kept = _steps(builder, columns, counter, ranks, size)
+    chosen = {raw: columns[raw] if kept is None else columns[raw][kept] for raw in raws}
+    if kept is not None:
+        ranks, lines = ranks[kept], None if lines is None else lines[kept]
+    if owner is None:
+        builder.add_columns(steps, chosen, lines)
+        return
+    for rank in np.unique(ranks):
+        own = np.flatnonzero(ranks == rank)
+        named = {raw: column[own] for raw, column in chosen.items()}
+        builder.add_columns(steps[own], named, None if lines is None else lines[own], int(rank))
+
+
+def unroll(steps: np.ndarray, epochs: np.ndarray) -> np.ndarray:
+    """Steps that begin again in each epoch (epoch 2, batch 1) as one count; others are returned as they are.
+
+    steps int64[n], epochs float64[n], both without gaps. A step that goes back without a new epoch is a restart and stays.
+    """
+    if len(steps) < 3:
+        return steps
+    down = np.diff(steps) < 0
+    turn = np.diff(epochs) > 0
+    if not down.any() or not turn[down].any() or np.mean(turn[down]) < 0.5:
+        return steps
+    if turn.any() and np.mean(down[turn]) < 0.9:
+        return steps  # the step goes on through most new epochs
+    length = int(steps.max()) + (1 if steps.min() == 0 else 0)
+    return steps + np.floor(epochs - epochs.min()).astype(np.int64) * length
+
+
+def _step_column(builder: RunBuilder, columns: Columns) -> str | None:
+    if builder.step_column is not None:
+        asked = plain(builder.step_column)
+        found = next((raw for raw in columns if raw == builder.step_column), None)
+        found = found or next((raw for raw in columns if plain(raw) == asked), None)
+        if found is None or not columns[found].count():
+            shown = ", ".join(list(columns)[:12]) + (", ..." if len(columns) > 12 else "")
+            raise PlaybookError(builder.path, f"no step column `{builder.step_column}` (columns: {shown})", MAP_HINT)
+        return found
+    counts = {raw: _whole(columns[raw]).sum() for raw in step_names(columns)}
+    most = max(counts.values(), default=0)
+    fit = [
+        raw for raw, count in counts.items() if most and count >= _FULL * most and count >= _FULL * columns[raw].count()
+    ]
+    moving = [raw for raw in fit if len(columns[raw]) < 3 or np.ptp(columns[raw].compressed()) > 0]
+    return next(iter(moving or fit), None)
+
+
+def _rank_column(builder: RunBuilder, columns: Columns) -> str | None:
+    """The column that says whose row it is: whole small numbers in every row, at least two different ones."""
+    queries = [
+        raw for raw in columns if plain(raw).startswith(("utilization gpu", "temperature gpu", "power draw", "clocks"))
+    ]
+    names = [raw for raw in columns if not builder.wants(raw) or plain(raw) in ("rank", "gpu")]
+    found = next((raw for raw in columns if plain(raw) == "index"), None) if queries else rank_name(names)
+    if found is None:
+        return None
+    column = columns[found]
+    if not len(column) or column.count() < len(column):
+        return None
+    values = np.ma.getdata(column)
+    if (
+        not np.isfinite(values).all()
+        or values.min() < 0
+        or values.max() > _MAX_RANK
+        or (values != np.floor(values)).any()
+    ):
+        return None
+    return found if values.min() != values.max() else None
+
+
+def _whole(column: np.ma.MaskedArray) -> np.ndarray:
+    """bool[n]: True where there is a whole number of sane size."""
+    values = np.ma.getdata(column)
+    with np.errstate(invalid="ignore"):
+        good = np.isfinite(values) & (np.abs(values) < _BIGGEST) & (values == np.floor(values))
+    return good & ~np.ma.getmaskarray(column)
+
+
+def _steps(
+    builder: RunBuilder, columns: Columns, counter: str | None, ranks: np.ndarray, size: int
+) -> tuple[np.ndarray, np.ndarray | None]:
+    """(steps int64[m], indices of the rows that are kept, or None for all)."""
+    epoch = epoch_name(columns)
+    if counter is not None:
+        good = _whole(columns[counter])
+        steps = np.where(good, np.ma.getdata(columns[counter]), 0).astype(np.int64)
+        if not good.all():
+            steps, kept = _carried(steps, good)
+        else:
+            kept = None
+        if epoch is not None and epoch != counter:
+            steps = _unrolled(steps, columns[epoch] if kept is None else columns[epoch][kept])
+        return steps, kept
+    if epoch is not None:
+        good = _whole(columns[epoch])
+        values = np.ma.getdata(columns[epoch])[good]
+        if good.sum() >= _FULL * size and len(values) <= 1.5 * (np.count_nonzero(np.diff(values)) + 1) * _rank_count(
+            ranks
+        ):
+            steps, kept = _carried(np.where(good, np.ma.getdata(columns[epoch]), 0).astype(np.int64), good)
+            return steps, None if good.all() else kept
+    hint = MAP_HINT if epoch is None else ""
+    builder.problem(None, "no column counts steps; rows are counted from 0", hint, "no-step")
+    steps = np.zeros(size, np.int64)
+    for rank in np.unique(ranks):
+        own = np.flatnonzero(ranks == rank)
+        steps[own] = np.arange(len(own))
+    return steps, None
+
+
+def _rank_count(ranks: np.ndarray) -> int:
+    return len(np.unique(ranks))
+
+
+def _carried(steps: np.ndarray, good: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Rows without a step belong to the step before; rows before the first step are left out."""
+    first = int(np.argmax(good))
+    place = np.maximum.accumulate(np.where(good, np.arange(len(steps)), 0))
+    kept = np.arange(first, len(steps))
+    return steps[place][kept], kept
+
+
+def _unrolled(steps: np.ndarray, epochs: np.ma.MaskedArray) -> np.ndarray:
+    filled = ~np.ma.getmaskarray(epochs) & np.isfinite(np.ma.getdata(epochs))
+    if not filled.any():
+        return steps
+    place = np.maximum.accumulate(np.where(filled, np.arange(len(steps)), int(np.argmax(filled))))
+    return unroll(steps, np.ma.getdata(epochs)[place])
