@@ -52,6 +52,7 @@ SYMPTOMS = (
 )
 
 Id = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9-]*$", max_length=80)]
+CaseId = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$", max_length=120)]  # given by others
 Text = Annotated[str, Field(min_length=1)]
 Sources = Annotated[list[str], Field(min_length=1)]
 
@@ -250,6 +251,7 @@ class Fix(Entry):
 class Case(Entry):
     """A published incident, replayable: the contract's case file plus the story for its page."""
 
+    id: CaseId
     context: dict[str, str | int | float | bool] = {}
     given: list[Id] = []
     answers: dict[Id, str] = {}
