@@ -53,7 +53,7 @@ def fill(builder: RunBuilder, columns: Columns, lines: np.ndarray | None = None,
 def unroll(steps: np.ndarray, epochs: np.ndarray) -> np.ndarray:
     """Steps that begin again in each epoch (epoch 2, batch 1) as one count; others are returned as they are.
 
-    steps int64[n], epochs float64[n], both without gaps. A step that goes back without a new epoch is a restart and stays.
+    steps int64[n], epochs float64[n], both without gaps. A step back without a new epoch is a restart; it stays.
     """
     if len(steps) < 3:
         return steps

@@ -1,0 +1,226 @@
+"""Tables of text with any delimiter: Lightning and Keras CSV, Ultralytics results.csv, SB3 progress.csv, exports.
+
+Cells may be padded, empty (not logged) or carry a unit; NaN and infinities are kept. Small tables are read line by line
+without heavy imports, those above 5 MB by duckdb and only in the columns that can become metrics.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+
+from playbook.errors import PlaybookError
+from playbook.readers import held_out, tabular
+from playbook.readers.base import RunBuilder
+from playbook.readers.names import epoch_name, plain, rank_name, step_names
+from playbook.readers.source import HEAD, Source
+from playbook.readers.table_shape import MARKERS, Shape, cell, column_names, detect, split, torn
+
+NAME = "csv"
+TITLE = "Table of metrics (CSV, TSV, any delimiter)"
+
+_LARGE = 5 << 20  # bytes; below, duckdb's import (0.1 s) costs more than it saves
+_RAGGED = 0.1  # share of short rows above which a table leaves out its last cells on purpose
+_LAST = 200  # rows before the last one that say how many digits are usual
+
+
+def sniff(head: bytes, path: Path) -> int:
+    if head[:1] in (b"{", b"["):
+        return 0
+    shape = detect(head, path, len(head) < HEAD)
+    if shape is None:
+        return 0
+    known = [name for name in shape.names if step_names([name]) or epoch_name([name])]
+    if not shape.headed:
+        return 8 if shape.rows > 1 else 2
+    score = 35 + 15 * bool(known) + 5 * (path.suffix.lower() in (".csv", ".tsv"))
+    return score if shape.rows else 20
+
+
+def read(source: Source, builder: RunBuilder) -> None:
+    head = source.head()
+    shape = detect(head, source.path, len(head) < HEAD)
+    if shape is None:
+        raise PlaybookError(source.name, "no table with a header and rows of numbers", tabular.MAP_HINT)
+    if not shape.rows:
+        raise PlaybookError(
+            source.name,
+            "the table has a header and no rows",
+            "check that the job has logged something",
+            shape.first - 1,
+        )
+    wanted = [name for name in shape.names if _needed(name, shape, builder)]
+    labels = held_out.label_columns(shape.names)
+    if (
+        source.size > _LARGE
+        and shape.rough.isdisjoint(wanted)
+        and not labels
+        and _read_large(source, builder, shape, wanted)
+    ):
+        return
+    table = _read_lines(source, builder, shape, wanted, labels)
+    if not table.lines:
+        raise PlaybookError(
+            source.name,
+            "the table has a header and no whole row",
+            "check that the job has logged something",
+            shape.first,
+        )
+    columns = held_out.spread(table.columns(), table.labels)
+    builder.see(name for name in shape.names if name not in wanted and name not in labels)
+    tabular.fill(builder, columns, np.asarray(table.lines, np.int64), shape.first - 1 or 1)
+
+
+def _needed(name: str, shape: Shape, builder: RunBuilder) -> bool:
+    """Columns that are parsed: metrics, and what may count steps, epochs or ranks."""
+    if builder.wants(name) or step_names([name]) or epoch_name([name]) or rank_name([name]) or plain(name) == "value":
+        return True
+    return builder.step_column is not None and plain(builder.step_column) == plain(name)
+
+
+@dataclass
+class _Rows:
+    """Cells read so far: per column the numbers and the rows where there was none."""
+
+    names: list[str]
+    values: dict[str, list[float]] = field(default_factory=dict)
+    holes: dict[str, list[int]] = field(default_factory=dict)
+    labels: dict[str, list[str]] = field(default_factory=dict)
+    lines: list[int] = field(default_factory=list)
+
+    def columns(self) -> dict[str, np.ma.MaskedArray]:
+        result = {}
+        for name in self.names:
+            mask = np.zeros(len(self.lines), bool)
+            mask[self.holes[name]] = True
+            result[name] = np.ma.MaskedArray(np.asarray(self.values[name], float), mask)
+        return result
+
+
+def _read_lines(source: Source, builder: RunBuilder, shape: Shape, wanted: list[str], labels: list[str]) -> _Rows:
+    rows = _Rows(wanted, {name: [] for name in wanted}, {name: [] for name in wanted}, {name: [] for name in labels})
+    places = {name: place for place, name in enumerate(shape.names)}
+    width, delimiter = len(shape.names), shape.delimiter
+    short: list[tuple[int, list[str]]] = []
+    recent: deque[str] = deque(maxlen=_LAST)
+    conflict = False
+    for line, text, whole in source.marked_lines():
+        if line < shape.first or not text.strip():
+            continue
+        if text.startswith(MARKERS):
+            if not conflict:
+                builder.problem(line, "git merge-conflict marker; the rows of both sides are read", "resolve the merge")
+            conflict = True
+            continue
+        if text.lstrip()[:1] in "#%" or (delimiter == "|" and not text.strip("|-: \t")):
+            continue
+        simple = '"' not in text and delimiter not in " |"
+        cells = text.split(delimiter) if simple else split(text, delimiter)
+        if len(cells) > width and not any(part.strip() for part in cells[width:]):
+            cells = cells[:width]
+        if not whole and _cut(cells, width, [split(other, delimiter)[-1] for other in recent]):
+            builder.problem(line, "the last line is cut; it is left out", "", "cut")
+            continue
+        recent.append(text)
+        if len(cells) != width:
+            renamed = _another_header(cells, source.path)
+            if renamed is not None:
+                places, width = {name: place for place, name in enumerate(renamed)}, len(renamed)
+            elif len(cells) < width and whole:
+                short.append((line, cells))
+            else:
+                builder.problem(
+                    line, f"{len(cells)} cells where the header has {width}; the row is left out", "", "cells"
+                )
+            continue
+        _take(rows, places, cells, line, delimiter)
+    if len(short) > _RAGGED * (len(rows.lines) + len(short)):
+        for line, cells in short:
+            _take(rows, places, cells, line, delimiter)
+    else:
+        for line, cells in short:
+            builder.problem(line, f"{len(cells)} cells where the header has {width}; the row is left out", "", "cells")
+    return rows
+
+
+def _cut(cells: list[str], width: int, before: list[str]) -> bool:
+    """Whether a last line without an end has lost something."""
+    return len(cells) < width or (bool(cells[-1].strip()) and torn(cells[-1], before))
+
+
+def _another_header(cells: list[str], path: Path) -> list[str] | None:
+    """The columns of a second header: a job that began again with other metrics appends one."""
+    names = column_names(cells, path)
+    if len(cells) < 2 or any(cell(text.strip()) is not None for text in cells):
+        return None
+    return names if step_names(names) or epoch_name(names) else None
+
+
+def _take(rows: _Rows, places: dict[str, int], cells: list[str], line: int, delimiter: str) -> None:
+    place = len(rows.lines)
+    found = 0
+    parsed: list[tuple[str, float | None]] = []
+    for name in rows.names:
+        column = places.get(name)
+        text = cells[column] if column is not None and column < len(cells) else ""
+        value: float | None
+        try:
+            value = float(text)
+        except ValueError:
+            value = cell(text.strip(), delimiter)
+        parsed.append((name, value))
+        found += value is not None
+    if not found:
+        return  # a header again, or a row of another kind
+    rows.lines.append(line)
+    for name, value in parsed:
+        if value is None:
+            rows.holes[name].append(place)
+        rows.values[name].append(0.0 if value is None else value)
+    for name, texts in rows.labels.items():
+        column = places.get(name)
+        texts.append(cells[column].strip() if column is not None and column < len(cells) else "")
+
+
+def _read_large(source: Source, builder: RunBuilder, shape: Shape, wanted: list[str]) -> bool:
+    """Read by duckdb; False where it cannot (then the lines are read one by one)."""
+    from playbook.readers import columnar
+
+    if shape.delimiter == " ":
+        return False
+    kinds = ", ".join(f"'c{place}': 'VARCHAR'" for place in range(len(shape.names)))
+    chosen = [(name, place) for place, name in enumerate(shape.names) if name in wanted]
+    picked = ", ".join(f"TRY_CAST(c{place} AS DOUBLE) AS m{place}" for _, place in chosen)
+    with source.as_plain_file() as path:
+        size = path.stat().st_size
+        with path.open("rb") as stream:
+            start = stream.read(HEAD)
+            stream.seek(max(0, size - HEAD))
+            end = stream.read()
+        guess = int(1.2 * size / max(1, len(start) / max(1, start.count(b"\n")))) + 1000
+        quote = '"' if b'"' in start else ""
+        sql = (
+            f"SELECT {picked} FROM read_csv({columnar.literal(path)}, delim = '{shape.delimiter}', quote = '{quote}', "
+            f"escape = '{quote}', header = false, auto_detect = false, columns = {{{kinds}}}, "
+            f"skip = {shape.first - 1}, null_padding = {not quote}, strict_mode = false, ignore_errors = true)"
+        )
+        try:
+            read = columnar.fetch(sql, [name for name, _ in chosen], guess)
+        except columnar.QueryError:
+            return False
+        lines = sum(chunk.count(b"\n") for chunk in source.chunks())
+    size = len(read[chosen[0][0]])
+    last = [split(text.decode("utf-8", "replace"), shape.delimiter) for text in end.split(b"\n")[-_LAST:]]
+    if not end.endswith(b"\n"):
+        lines += 1
+        if _cut(last[-1], len(shape.names), [cells[-1] for cells in last[1:-1] if cells]):
+            builder.problem(lines, "the last line is cut; it is left out", "", "cut")
+            read, size = {name: column[:-1] for name, column in read.items()}, size - 1
+            lines -= 1
+    numbered = np.arange(shape.first, shape.first + size, dtype=np.int64) if lines - shape.first + 1 == size else None
+    builder.see(name for name in shape.names if name not in wanted)
+    tabular.fill(builder, read, numbered, shape.first - 1 or 1)
+    return True
