@@ -1,0 +1,121 @@
+"""`playbook verify-resume`, `compare` and `preflight`: two runs side by side, and a configuration before its run."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from pathlib import Path
+
+import click
+
+from playbook.faces.cli import common
+
+_MARK = {"ok": ("ok", "green"), "failed": ("FAILED", "red"), "unknown": ("unknown", "yellow"), "bad": ("BAD", "red"),
+         "warn": ("warn", "yellow")}  # fmt: skip
+
+
+def _line(state: str, name: str, text: str) -> None:
+    word, colour = _MARK[state]
+    common.console().print(f"[{colour}]{word:8}[/][bold]{name}[/]  {_escape(text)}", soft_wrap=True)
+
+
+def _escape(text: str) -> str:
+    from rich.markup import escape
+
+    return escape(text)
+
+
+@click.command("verify-resume", short_help="Does a resumed run continue the run before it?")
+@click.argument("before", metavar="BEFORE")
+@click.argument("after", metavar="AFTER")
+@common.map_option
+@common.json_option
+@common.knowledge_option
+def verify_resume(before: str, after: str, mapping: tuple[str, ...], as_json: bool, packs: tuple[Path, ...]) -> int:
+    """Check that AFTER (the resumed run) continues BEFORE; exit 1 when a check fails.
+
+    Steps, loss, learning rate, gradient norm, loss scale, speed, data and world size are compared around the resume;
+    a failed check names what is known to break just this.
+    """
+    from playbook import readers
+    from playbook.workflow import verify_resume as use_case
+    from playbook.workflow.book import open_book
+
+    rename = common.parse_mapping(mapping)
+    checks = use_case.verify(readers.read([before], rename=rename), readers.read([after], rename=rename))
+    suspects = use_case.suspects(checks)
+    failed = any(c.status == "failed" for c in checks)
+    if as_json:
+        common.emit({"ok": not failed, "checks": [asdict(c) for c in checks], "suspects": suspects})
+        return int(failed)
+    for check in checks:
+        _line(check.status, check.name, check.because)
+    causes = open_book(packs).book.causes
+    if suspects:
+        click.echo("\nlook first at:")
+        for name in suspects[:4]:
+            click.echo(f"  {name:36} {causes[name].title if name in causes else ''}")
+    elif not failed:
+        click.echo("\nthe run continues as if it had never stopped")
+    return int(failed)
+
+
+@click.command(short_help="Where does a run depart from a reference run?")
+@click.argument("reference", metavar="REFERENCE")
+@click.argument("run", metavar="RUN")
+@common.map_option
+@common.json_option
+def compare(reference: str, run: str, mapping: tuple[str, ...], as_json: bool) -> int:
+    """Find the first step at which RUN departs from REFERENCE, beyond what another seed would do, and list the settings
+    that differ, those most likely to matter first."""
+    from playbook import readers
+    from playbook.workflow import compare as use_case
+
+    rename = common.parse_mapping(mapping)
+    found = use_case.compare(readers.read([reference], rename=rename), readers.read([run], rename=rename))
+    first = found.first
+    if as_json:
+        common.emit(
+            {
+                "departs": first is not None,
+                "first": asdict(first) if first else None,
+                "metrics": [asdict(d) for d in found.departures],
+                "same_seed": found.same_seed,
+                "config": [asdict(d) for d in found.differences],
+            }
+        )
+        return 0
+    for departure in found.departures:
+        _line("failed" if departure.step is not None else "ok", departure.metric, departure.because)
+    if first is not None:
+        same = "the same seed and data until then" if found.same_seed else "different seeds"
+        click.echo(f"\ndeparts at step {first.step}, first in {first.metric} ({same})")
+    for item in found.differences[:12]:
+        click.echo(f"  {item.key}: {item.reference} -> {item.run}  ({item.area})")
+    return 0
+
+
+@click.command(short_help="Check a run's configuration before it is started.")
+@click.argument("config", nargs=-1, required=True, metavar="CONFIG...")
+@common.json_option
+@common.knowledge_option
+def preflight(config: tuple[str, ...], as_json: bool, packs: tuple[Path, ...]) -> int:
+    """Check CONFIG (JSON, YAML, TOML, or a log with its arguments) against the checklists; exit 1 when something is bad."""
+    from playbook import readers
+    from playbook.workflow.book import open_book
+    from playbook.workflow.preflight import preflight as judge
+
+    verdicts = judge(readers.read(config), open_book(packs).book)
+    bad = any(v.state == "bad" for v in verdicts)
+    if as_json:
+        common.emit({"ok": not bad, "items": [asdict(v) for v in verdicts]})
+        return int(bad)
+    for verdict in verdicts:
+        if verdict.state != "unknown":
+            why = f" - {verdict.why}" if verdict.state != "ok" else ""
+            _line(verdict.state, verdict.item, f"{verdict.found}{why}")
+    unknown = [v for v in verdicts if v.state == "unknown"]
+    if unknown:
+        click.echo(f"\nnot said by the configuration ({len(unknown)}):")
+        for verdict in unknown:
+            click.echo(f"  [ ] {verdict.text}")
+    return int(bad)
