@@ -1,0 +1,88 @@
+"""The detectors: what each one sees in the metrics of a run, and the table that names them in reading order.
+
+A detector is a module with NAME, NEEDS, OPTIONAL, KINDS and `scan(run)`; `look(shared)` is the same on what a scan of
+several detectors shares. `NEEDS` lists canonical metrics; a tuple inside it means any one of them. Its docstring has
+four headings, which the site prints. None touches a file, a clock or a random number.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from types import ModuleType
+
+from playbook.detectors import (
+    abnormally_low,
+    artifact,
+    change_point,
+    clipping,
+    eval_gap,
+    explosion,
+    first_loss,
+    fp8,
+    gpu,
+    grad_norm,
+    level_shift,
+    loss_scale,
+    loss_zero,
+    lr_phase,
+    lr_value,
+    moe,
+    nonfinite,
+    norms,
+    periodic,
+    plateau,
+    ranks,
+    resume,
+    schedule,
+    skipped,
+    slow_climb,
+    slow_rank,
+    spike,
+    throughput,
+)
+from playbook.detectors.stats_onset import LASTING, PASSING, Onset, onset, scanned
+from playbook.detectors.stats_shared import INCIDENT, Shared
+from playbook.findings import Scan
+from playbook.series import Run
+
+__all__ = ["INCIDENT", "LASTING", "PASSING", "TABLE", "Onset", "onset", "scan"]
+
+TABLE: tuple[ModuleType, ...] = (
+    # the loss: these decide whether there is an incident, and where it begins
+    nonfinite,
+    spike,
+    periodic,
+    explosion,
+    level_shift,
+    slow_climb,
+    plateau,
+    loss_zero,
+    abnormally_low,
+    first_loss,
+    # the state before the onset
+    grad_norm,
+    clipping,
+    loss_scale,
+    skipped,
+    lr_phase,
+    lr_value,
+    schedule,
+    resume,
+    throughput,
+    ranks,
+    slow_rank,
+    change_point,
+    eval_gap,
+    norms,
+    moe,
+    fp8,
+    gpu,
+    artifact,
+)
+
+
+def scan(run: Run, only: Iterable[str] | None = None) -> list[Scan]:
+    """The answers of all detectors (or of those named), in the order of the table."""
+    shared = Shared(run)
+    names = None if only is None else set(only)
+    return [scanned(module, shared) for module in TABLE if names is None or module.NAME in names]

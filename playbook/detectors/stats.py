@@ -92,7 +92,7 @@ def local_sigma(residual: np.ndarray, window: int = 256) -> np.ndarray:
 
 
 def tail_extreme(residual: np.ndarray) -> float:
-    """How far the largest residual reaches where the upper tail goes on as it begins (an exponential through 75 and 95 %).
+    """How far the largest residual reaches where the upper tail goes on as it begins (exponential through 75 and 95 %).
 
     Normal noise gives about 4 sigma at a thousand rows; heavy tails give more, so that their outliers are no news.
     """

@@ -64,8 +64,9 @@ class Curve:
 
 def fold(series: Series) -> Curve:
     """The curve of a series: rows that repeat the step of the row before become one (their mean; non-finite wins)."""
-    steps, values = np.asarray(series.steps, dtype=np.int64), np.asarray(series.values, dtype=np.float64)
-    rows = np.arange(len(values))
+    steps: np.ndarray = np.asarray(series.steps, dtype=np.int64)
+    values: np.ndarray = np.asarray(series.values, dtype=np.float64)
+    rows: np.ndarray = np.arange(len(values))
     mixed = False
     if len(steps) > 1:
         back = np.flatnonzero(np.diff(steps) < 0) + 1

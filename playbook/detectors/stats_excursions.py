@@ -18,12 +18,14 @@ from playbook.detectors.stats_segments import Segment
 
 # D3-def-1: about three times the level; half a nat of grace, since logged values are often averages of several steps.
 RISE_BIG, Z_BIG = math.log(2.5), 6.0
-# Real runs with small batches reach 1.2 times the level at 5 sigma without harm; repeatable bad batches 1.27 times at 9.
+# Real runs with small batches reach 1.2 times the level at 5 sigma in health; repeatable bad batches 1.27 times at 9.
 RISE_SMALL, Z_SMALL = math.log(1.25), 8.0
 NEWS = 1.5  # times the extreme that the tail of the noise promises; healthy real runs stay below 1.45
 SHARE = 0.05  # of the level of the first rows: less is noise in a loss that has come down to nearly nothing
 BACK_STEPS = 200  # D3-stop-1: not back within 100-200 steps is no transient
 BACK_ROWS = 5  # sparse logs: a transient may take this many rows
+# rows of a fresh start: no spike at all / none that recovers (healthy runs bump to 1.3..2.5 times the first loss)
+EARLY_ROWS, BUMP_ROWS = 10, 50
 MOST = 200  # excursions of one segment; more is a noisy curve
 
 
@@ -53,6 +55,13 @@ class Excursion:
     @property
     def recovered(self) -> bool:
         return self.end is not None
+
+
+def ordinary(seg: Segment, e: Excursion) -> bool:
+    """True for the bump of the first steps, and for rows after a resume that the detector of resumes judges."""
+    if seg.kind in ("first", "init"):
+        return e.row < EARLY_ROWS or (e.row < BUMP_ROWS and not e.lasting)
+    return e.row < 3 and e.rise < 2.0 * RISE_BIG
 
 
 def measure(curve: Curve, dom: Domain, seg: Segment, good: np.ndarray) -> list[Excursion]:

@@ -9,6 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from types import ModuleType
 
+import numpy as np
+
 from playbook.detectors import (
     explosion,
     level_shift,
@@ -19,6 +21,7 @@ from playbook.detectors import (
     slow_climb,
     spike,
 )
+from playbook.detectors.stats_curve import Curve
 from playbook.detectors.stats_shared import INCIDENT, Shared
 from playbook.findings import Finding, Scan
 from playbook.series import Run
@@ -67,13 +70,28 @@ def onset_of(shared: Shared) -> Onset | None:
     return found
 
 
+def prior(curve: Curve, begin: Onset, rows: int | None = None) -> np.ndarray:
+    """Indices of the finite rows of a curve before the onset, in order; the last `rows` of them.
+
+    Of a run that was resumed behind the incident, rows written after the onset are left out where lines tell.
+    """
+    index = curve.before(begin.step)
+    origin = begin.finding.origin
+    lines = curve.series.lines
+    if origin is not None and origin.line is not None and lines is not None and origin.path == curve.series.origin.path:
+        index = index[np.asarray(lines)[curve.rows[index]] <= origin.line]
+    return index if rows is None else index[-rows:]
+
+
 def onset(run: Run) -> Onset | None:
     """The onset of a run."""
     return onset_of(Shared(run))
 
 
 def _decide(shared: Shared) -> Onset | None:
-    confident = [f for m in _LOSS for f in scanned(m, shared).findings if f.confidence >= INCIDENT and f.step is not None]
+    confident = [
+        f for m in _LOSS for f in scanned(m, shared).findings if f.confidence >= INCIDENT and f.step is not None
+    ]
     lasting = [f for f in confident if f.kind in LASTING.get(f.detector, ())]
     passing = [f for f in confident if f.kind in PASSING.get(f.detector, ())]
     if not lasting:

@@ -6,6 +6,7 @@ A step that goes back is no error. The rows of a resumed segment are judged agai
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass
 from typing import Literal
 
@@ -51,7 +52,7 @@ def segments(curve: Curve, dom: Domain, good: np.ndarray, resumes: np.ndarray | 
     edges = [0, *curve.restarts.tolist(), len(curve)]
     out: list[Segment] = []
     lineage = np.empty(0, dtype=np.int64)
-    for lo, hi in zip(edges[:-1], edges[1:], strict=True):
+    for lo, hi in itertools.pairwise(edges):
         own = lo + np.flatnonzero(good[lo:hi])
         if not out:
             kind: Kind = "first"

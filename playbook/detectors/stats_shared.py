@@ -59,7 +59,9 @@ class Shared:
         return {name: curve for name in names if (curve := self.curve(name)) is not None}
 
     def has(self, metric: str) -> bool:
-        return any(len(s) for (name, _), s in self.run.series.items() if name == metric or name.startswith(metric + "/"))
+        return any(
+            len(s) for (name, _), s in self.run.series.items() if name == metric or name.startswith(metric + "/")
+        )
 
     def lacks(self, needs: Needs) -> str:
         """What is missing of `needs`, for people; "" where all is there."""
@@ -177,7 +179,15 @@ def finding(name: str, kind: str, curve: Curve, index: int, because: str, confid
     numbers = {k: float(v) for k, v in more.pop("numbers", {}).items() if v is not None and math.isfinite(float(v))}
     step = int(curve.steps[index])
     return Finding(
-        name, kind, curve.metric, step, because, round(confidence, 3), numbers=numbers, origin=curve.origin(index), **more
+        name,
+        kind,
+        curve.metric,
+        step,
+        because,
+        round(confidence, 3),
+        numbers=numbers,
+        origin=curve.origin(index),
+        **more,
     )
 
 

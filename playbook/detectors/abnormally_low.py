@@ -1,0 +1,93 @@
+"""A loss that is far lower than learning can explain.
+
+What it sees
+    A model that started near the loss of a random guess over a large vocabulary and is below a tenth of a nat at
+    the end; or a collapse to less than a fifth of the level in a few rows in the middle of a run, without an epoch
+    beginning there.
+Why it matters
+    Nothing looks healthier than a leak: the answer is visible to the model (mask off by one, packed documents that
+    see each other), only copied or padding tokens count, or the data repeats (D2-sym-3).
+Blind when
+    No loss was logged, or fewer than 20 rows.
+Easily mistaken for
+    A small set of templates learned by heart, a loss on another scale (averaged over padding, divided twice), a
+    regression.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from playbook.detectors import stats
+from playbook.detectors.stats_shared import Shared, answer, blind, finding
+from playbook.findings import Finding, Scan
+from playbook.series import Run
+
+NAME = "abnormally_low"
+NEEDS = ("loss",)
+OPTIONAL = ("epoch", "grad_norm")
+KINDS = ("too-low",)
+
+LEAST = 20  # rows
+FRESH = (6.5, 13.0)  # nats: ln of vocabularies of 700 to 440,000
+LOW = 0.1  # nats a token: below the entropy of any text that was not seen before
+COLLAPSE = 0.2  # of the level
+ROWS = 8  # in which a collapse happens
+
+
+def look(shared: Shared) -> Scan:
+    if gap := shared.lacks(NEEDS):
+        return blind(NAME, gap)
+    loss = shared.loss
+    assert loss is not None
+    rows = int(shared.good.sum())
+    if rows < LEAST:
+        return blind(NAME, f"only {rows} rows of loss, {LEAST} are needed")
+    out: list[Finding] = []
+    if shared.domain.log:
+        for line in shared.lineages:
+            if len(line) >= LEAST:
+                out += _in_line(shared, line)
+    return answer(NAME, out, f"{rows} rows of loss, none implausibly low")
+
+
+def _in_line(shared: Shared, line: np.ndarray) -> list[Finding]:
+    loss = shared.loss
+    assert loss is not None
+    v = loss.values[line]
+    first = float(np.median(v[:3]))
+    last = float(np.median(v[-max(3, len(v) // 20) :]))
+    smooth = stats.block_medians(v, ROWS)
+    out: list[Finding] = []
+    # collapse: a block at less than a fifth of the block two before, for good
+    if len(smooth) >= 6:
+        falls = np.flatnonzero(smooth[2:] < COLLAPSE * smooth[:-2])
+        falls = falls[(falls >= 4) & (falls > len(smooth) // 50)]
+        for k in falls[:1].tolist():
+            begin = (k + 1) * ROWS
+            part = v[k * ROWS : (k + 3) * ROWS]
+            level, floor = float(smooth[k]), float(smooth[k + 2])
+            middle = float(np.sqrt(level * floor))
+            begin = k * ROWS + int(np.argmax(part < middle))
+            rest, noise = v[begin + 2 * ROWS :], stats.diff_sigma(np.log(v))
+            if not len(rest) or float(np.median(rest)) > 2.0 * COLLAPSE * level or noise > 0.4:
+                continue
+            index = int(line[begin])
+            step = int(loss.steps[index])
+            if shared.near_epoch(step):
+                continue
+            text = f"loss falls from {stats.number(level)} to {stats.number(floor)} within a few rows at step {step}"
+            sure = 0.6 if level < 0.05 * first else 0.72
+            out.append(
+                finding(NAME, "too-low", loss, index, text, sure, numbers={"level_before": level, "level": floor})
+            )
+    if not out and FRESH[0] <= first <= FRESH[1] and last < LOW:
+        below = np.flatnonzero(stats.block_medians(v, 4) < LOW)
+        index = int(line[min(int(below[0]) * 4, len(v) - 1)]) if len(below) else int(line[-1])
+        text = f"loss starts at {stats.number(first)} like a fresh model and ends at {stats.number(last)}"
+        out.append(finding(NAME, "too-low", loss, index, text, 0.66, numbers={"first": first, "level": last}))
+    return out
+
+
+def scan(run: Run) -> Scan:
+    return look(Shared(run))

@@ -1,0 +1,123 @@
+"""What changed shortly before the onset.
+
+What it sees
+    In a small window before the onset: a resume, a jump of the learning rate, another batch size, another sequence
+    length, the beginning of an epoch, or an event that tells of new data.
+Why it matters
+    The change point says more than the symptom (D2-src-6).
+Blind when
+    No loss was logged. Changes of code, libraries, mixture or hardware leave no trace in the metrics: absence here
+    does not clear them.
+Easily mistaken for
+    A coincidence: epochs and resumes are frequent in long runs.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from playbook.detectors import stats
+from playbook.detectors.stats_curve import Curve
+from playbook.detectors.stats_onset import Onset, onset_of
+from playbook.detectors.stats_shared import Shared, answer, blind, finding
+from playbook.findings import Finding, Scan
+from playbook.series import Run
+
+NAME = "change_point"
+NEEDS = ("loss",)
+OPTIONAL = ("lr", "batch_size", "seq_len", "epoch")
+KINDS = ("resume", "lr", "batch-size", "data")
+
+STEPS, SHARE, ROWS = 100, 0.01, 3  # the window before the onset: the largest of these
+LR_TIMES = 1.5  # a change of the learning rate inside the window that is no schedule
+
+
+def look(shared: Shared) -> Scan:
+    if gap := shared.lacks(NEEDS):
+        return blind(NAME, gap)
+    begin = onset_of(shared)
+    if begin is None:
+        return answer(NAME, [], "no loss fault to look before")
+    loss = shared.loss
+    assert loss is not None
+    span = float(loss.steps.max() - loss.steps.min())
+    width = max(STEPS, SHARE * span, ROWS * loss.spacing)
+    low = begin.step - width
+    out = _resume(shared, loss, begin, low)
+    out += _lr(shared, begin, low)
+    out += _moved(shared, "batch_size", "batch-size", begin, low, 0.85)
+    out += _moved(shared, "seq_len", "data", begin, low, 0.8)
+    out += _data(shared, loss, begin, low)
+    return answer(NAME, out, f"nothing changes in the {width:.0f} steps before step {begin.step}")
+
+
+def _resume(shared: Shared, loss: Curve, begin: Onset, low: float) -> list[Finding]:
+    for seg in reversed(shared.segments[1:]):
+        step = int(loss.steps[seg.lo])
+        if seg.kind in ("resume", "counter") and low <= step <= begin.step:
+            text = f"the run was resumed at step {step}, {begin.step - step} steps before the onset"
+            return [
+                finding(NAME, "resume", loss, seg.lo, text, 0.9, numbers={"steps_before": float(begin.step - step)})
+            ]
+    steps = [e.step for e in shared.events("resume") if e.step is not None and low <= e.step <= begin.step]
+    if steps:
+        text = f"the log tells of a resume at step {max(steps)}"
+        return [Finding(NAME, "resume", "loss", max(steps), text, 0.85)]
+    return []
+
+
+def _lr(shared: Shared, begin: Onset, low: float) -> list[Finding]:
+    lr = shared.curve("lr")
+    if lr is None:
+        return []
+    index = np.flatnonzero(lr.finite & (lr.values > 0) & (lr.steps >= low - 3 * lr.spacing) & (lr.steps <= begin.step))
+    if len(index) < 3:
+        return []
+    x = np.log(lr.values[index])
+    change = np.abs(np.diff(x))
+    at = int(np.argmax(change))
+    rest = np.delete(change, at)
+    if (
+        change[at] < np.log(LR_TIMES)
+        or change[at] < 5.0 * float(np.median(rest))
+        or float(lr.steps[index[at + 1]]) < low
+    ):
+        return []
+    row, n = int(index[at + 1]), stats.number
+    text = f"learning rate goes from {n(float(lr.values[index[at]]))} to {n(float(lr.values[row]))}"
+    text += f" at step {int(lr.steps[row])}"
+    return [finding(NAME, "lr", lr, row, text, 0.85, numbers={"steps_before": float(begin.step - int(lr.steps[row]))})]
+
+
+def _moved(shared: Shared, metric: str, kind: str, begin: Onset, low: float, sure: float) -> list[Finding]:
+    curve = shared.curve(metric)
+    if curve is None or len(curve) < 2:
+        return []
+    with np.errstate(invalid="ignore"):
+        moves = np.flatnonzero(np.abs(np.diff(curve.values)) > 0.05 * np.abs(curve.values[:-1])) + 1
+    inside = moves[(curve.steps[moves] >= low) & (curve.steps[moves] <= begin.step)]
+    if not len(inside) or len(moves) > 0.2 * len(curve):
+        return []  # a value that changes all the time is no change
+    row, n = int(inside[-1]), stats.number
+    text = f"{metric} goes from {n(float(curve.values[row - 1]))} to {n(float(curve.values[row]))}"
+    text += f" at step {int(curve.steps[row])}"
+    return [
+        finding(NAME, kind, curve, row, text, sure, numbers={"steps_before": float(begin.step - int(curve.steps[row]))})
+    ]
+
+
+def _data(shared: Shared, loss: Curve, begin: Onset, low: float) -> list[Finding]:
+    told = [e for e in shared.run.events if e.kind.startswith(("data", "stage", "mixture"))]
+    steps = [e.step for e in told if e.step is not None and low <= e.step <= begin.step]
+    if steps:
+        return [Finding(NAME, "data", "loss", max(steps), f"the log tells of other data at step {max(steps)}", 0.8)]
+    starts = shared.epoch_starts
+    near = starts[(starts >= begin.step - 5 * loss.spacing) & (starts <= begin.step)]
+    if len(near):
+        text = f"an epoch begins at step {int(near[-1])}, just before the onset"
+        return [Finding(NAME, "data", "epoch", int(near[-1]), text, 0.6)]
+    return []
+
+
+def scan(run: Run) -> Scan:
+    return look(Shared(run))

@@ -1,0 +1,76 @@
+"""Gradient clipping that is at work in nearly every step.
+
+What it sees
+    The share of rows whose gradient norm is above the clipping threshold of the configuration; or, where the
+    clipped norm was logged, rows that all stand at one value.
+Why it matters
+    Clipping is meant for the rare step. Where it acts always, the threshold sets the step size, hides a gradient
+    that is too large by a factor, and delays an explosion instead of preventing it (D3-case, D3-par-4).
+Blind when
+    No gradient norm was logged, or neither the configuration nor the norm tells the threshold.
+Easily mistaken for
+    The first steps of a run, where norms are large in health; models whose usual norm is simply above 1.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from playbook.detectors import stats
+from playbook.detectors.stats_shared import Shared, answer, blind, finding
+from playbook.findings import Scan
+from playbook.series import Run
+
+NAME = "clipping"
+NEEDS = ("grad_norm",)
+OPTIONAL = ()
+KINDS = ("always-active",)
+
+LEAST = 50  # rows
+ALWAYS = 0.95  # share of the rows
+SETTINGS = (
+    "max_grad_norm",
+    "gradient_clipping",
+    "clip_grad",
+    "grad_clip",
+    "gradient_clip_val",
+    "clip_norm",
+    "max_norm",
+)
+
+
+def look(shared: Shared) -> Scan:
+    if gap := shared.lacks(NEEDS):
+        return blind(NAME, gap)
+    grad = shared.curve("grad_norm")
+    assert grad is not None
+    index = np.flatnonzero(grad.finite)
+    v = grad.values[index]
+    if len(v) < LEAST:
+        return blind(NAME, f"only {len(v)} rows of the gradient norm, {LEAST} are needed")
+    # the first tenth is the start of the run
+    late = v[len(v) // 10 :]
+    limit = shared.setting(*SETTINGS)
+    pinned = float(late.max())
+    at_pin = float(np.mean(late >= 0.999 * pinned))
+    if limit is None and at_pin < 0.5:
+        return blind(NAME, "the clipping threshold is not known")
+    if at_pin >= 0.5 and pinned > 0 and stats.mad_sigma(late) < 1e-3 * pinned:
+        text = (
+            f"the logged gradient norm stands at {stats.number(pinned)} in {at_pin:.0%} of the rows: clipped each time"
+        )
+        numbers = {"share": at_pin, "threshold": pinned}
+        return answer(NAME, [finding(NAME, "always-active", grad, int(index[0]), text, 0.8, numbers=numbers)], "")
+    if limit is None or limit <= 0:
+        return answer(NAME, [], "no clipping threshold is set")
+    share = float(np.mean(late > limit))
+    if share >= ALWAYS:
+        text = f"the gradient norm is above the threshold {stats.number(limit)} in {share:.0%} of the rows"
+        text += f" (median {stats.number(float(np.median(late)))})"
+        numbers = {"share": share, "threshold": limit, "median": float(np.median(late))}
+        return answer(NAME, [finding(NAME, "always-active", grad, int(index[0]), text, 0.8, numbers=numbers)], "")
+    return answer(NAME, [], f"above the threshold {stats.number(limit)} in {share:.0%} of the rows")
+
+
+def scan(run: Run) -> Scan:
+    return look(Shared(run))

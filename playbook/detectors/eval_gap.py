@@ -1,0 +1,128 @@
+"""The evaluation loss beside the training loss.
+
+What it sees
+    `eval-worse`: the evaluation loss has turned up for good while the training loss goes on down. `eval-jump`: it
+    jumps at one evaluation while the training loss does nothing. `train-only`: a fault of the training loss of
+    which the next evaluations know nothing.
+Why it matters
+    An evaluation jump alone is no spike but overfitting or a difference between the two paths (D3-def-2); a
+    training spike without a trace in the evaluation is a batch or a logging matter, the weights are sound.
+Blind when
+    Fewer than four evaluations were logged, or no training loss.
+Easily mistaken for
+    Overfitting in a planned fine-tuning of many epochs; evaluations on another scale, or on a set that changed.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from playbook.detectors import stats
+from playbook.detectors.stats_curve import Curve
+from playbook.detectors.stats_onset import onset_of
+from playbook.detectors.stats_shared import Shared, answer, blind, finding
+from playbook.findings import Finding, Scan
+from playbook.series import Run
+
+NAME = "eval_gap"
+NEEDS = ("loss", "eval_loss")
+OPTIONAL = ()
+KINDS = ("eval-worse", "eval-jump", "train-only")
+
+LEAST = 4  # evaluations
+WORSE = math.log(1.1)
+JUMP = math.log(1.5)
+SAME = math.log(1.1)
+
+
+def look(shared: Shared) -> Scan:
+    if gap := shared.lacks(NEEDS):
+        return blind(NAME, gap)
+    loss, evaluation = shared.loss, shared.curve("eval_loss")
+    assert loss is not None and evaluation is not None
+    index = np.flatnonzero(evaluation.finite)
+    # the last run only: an evaluation of another run is no comparison
+    if len(evaluation.restarts):
+        index = index[index >= evaluation.restarts[-1]]
+    if len(index) < LEAST or not shared.good.any():
+        return blind(NAME, f"only {len(index)} evaluations, {LEAST} are needed")
+    v = evaluation.values[index]
+    if v.min() <= 0:
+        return blind(NAME, "the evaluation loss is not positive")
+    x, steps = np.log(v), evaluation.steps[index]
+    train = _train_at(loss, shared.good, steps)
+    out = _jump(evaluation, index, x, train) or _worse(evaluation, index, x, train)
+    out += _train_only(shared, evaluation, index, x, steps)
+    return answer(NAME, out, f"{len(index)} evaluations follow the training loss")
+
+
+def _train_at(loss: Curve, good: np.ndarray, steps: np.ndarray) -> np.ndarray:
+    """Median of the up to 32 training rows before each evaluation; NaN where there are none."""
+    rows = np.flatnonzero(good)
+    order = rows[np.argsort(loss.steps[rows], kind="stable")]
+    place = np.searchsorted(loss.steps[order], steps, side="right")
+    if len(steps) > 2000:
+        steps, place = steps[:: len(steps) // 2000], place[:: len(place) // 2000]
+    return np.array([np.median(loss.values[order[max(0, p - 32) : p]]) if p else np.nan for p in place.tolist()])
+
+
+def _jump(evaluation: Curve, index: np.ndarray, x: np.ndarray, train: np.ndarray) -> list[Finding]:
+    if len(train) != len(x):
+        return []
+    rise = np.diff(x)
+    noise = max(stats.diff_sigma(x), 1e-3)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        calm = ~(train[1:] > train[:-1] * math.exp(SAME))
+    jumps = np.flatnonzero((rise > JUMP) & (rise > 6.0 * noise) & calm)
+    jumps = jumps[jumps >= 1]
+    if not len(jumps):
+        return []
+    k = int(jumps[0]) + 1
+    text = f"evaluation loss goes from {stats.number(math.exp(x[k - 1]))} to {stats.number(math.exp(x[k]))} at step "
+    text += f"{int(evaluation.steps[index[k]])}, the training loss does nothing"
+    return [
+        finding(
+            NAME, "eval-jump", evaluation, int(index[k]), text, 0.65, numbers={"times": math.exp(float(rise[k - 1]))}
+        )
+    ]
+
+
+def _worse(evaluation: Curve, index: np.ndarray, x: np.ndarray, train: np.ndarray) -> list[Finding]:
+    low = int(np.argmin(x))
+    tail = x[low:]
+    if len(tail) < 4 or len(train) != len(x):
+        return []
+    rise = float(np.median(tail[-max(1, len(tail) // 4) :]) - x[low])
+    noise = max(stats.diff_sigma(x), 1e-3)
+    down = np.isfinite(train[low]) and np.isfinite(train[-1]) and train[-1] < train[low]
+    if rise < max(WORSE, 3.0 * noise) or stats.trend(tail) < 0.5 or not down:
+        return []
+    n = stats.number
+    text = f"evaluation loss has its minimum {n(math.exp(x[low]))} at step {int(evaluation.steps[index[low]])} and is "
+    text += f"{n(math.exp(x[low] + rise))} at the end, while the training loss falls"
+    return [finding(NAME, "eval-worse", evaluation, int(index[low]), text, 0.6, numbers={"times": math.exp(rise)})]
+
+
+def _train_only(
+    shared: Shared, evaluation: Curve, index: np.ndarray, x: np.ndarray, steps: np.ndarray
+) -> list[Finding]:
+    begin = onset_of(shared)
+    if begin is None:
+        return []
+    before, after = np.flatnonzero(steps < begin.step), np.flatnonzero(steps >= begin.step)
+    if not len(before) or not len(after) or not np.isfinite(evaluation.values[evaluation.steps >= begin.step]).all():
+        return []
+    change = float(x[after[: max(1, min(3, len(after)))]].max() - x[before[-1]])
+    if change > SAME:
+        return []
+    text = f"the training loss is at fault at step {begin.step}, the next evaluation is as before "
+    text += f"({stats.number(math.exp(float(x[before[-1]])))} to {stats.number(math.exp(float(x[after[0]])))})"
+    return [
+        finding(NAME, "train-only", evaluation, int(index[after[0]]), text, 0.75, numbers={"times": math.exp(change)})
+    ]
+
+
+def scan(run: Run) -> Scan:
+    return look(Shared(run))

@@ -1,0 +1,206 @@
+"""The GPUs' own numbers: heat, clock, load, memory, error counters.
+
+What it sees
+    `hot`, `reduced-clock`, `one-idle` (one GPU does nothing while the others are busy), `memory-growth`,
+    `ecc-rising`, `xid`, `network-rising`: up to the onset of the loss fault, or over the whole run without one.
+    Each value may be logged by rank or once.
+Why it matters
+    Hardware and network leave marks in counters that no loss curve has (D0-hw-1, D0-hw-2, D0-hw-3, D0-com-5). A GPU
+    at 0 % beside seven at 100 % and idle power is the one that is missing in the collective.
+Blind when
+    None of these metrics and no Xid event was logged.
+Easily mistaken for
+    Counters that only carry old errors (level, not rise); heat without a lower clock; memory that grows in the
+    first steps and then stays; pauses for evaluation.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from playbook.detectors import stats
+from playbook.detectors.stats_curve import Curve, fold
+from playbook.detectors.stats_onset import Onset, onset_of
+from playbook.detectors.stats_shared import Shared, answer, blind
+from playbook.findings import Finding, Scan
+from playbook.series import Event, Run
+
+NAME = "gpu"
+NEEDS = (("gpu_util", "gpu_temp", "gpu_clock", "gpu_power", "gpu_mem", "ecc_errors", "xid", "network_errors"),)
+OPTIONAL = ("loss",)
+KINDS = ("hot", "reduced-clock", "one-idle", "memory-growth", "ecc-rising", "xid", "network-rising")
+
+HOT = 85.0  # degrees Celsius: data-centre GPUs slow down between 83 and 92
+CLOCK = 0.85  # of the usual clock
+IDLE, BUSY = 10.0, 80.0  # per cent
+GROWTH, TAU = 1.15, 0.7  # of the memory from the second quarter on
+LAST = 16  # rows
+BACKGROUND = 5.0  # times the usual rate of network errors
+
+
+def look(shared: Shared) -> Scan:
+    xids = shared.events("xid")
+    if (gap := shared.lacks(NEEDS)) and not xids:
+        return blind(NAME, gap)
+    begin = onset_of(shared)
+    out: list[Finding] = []
+    out += _hot(_parts(shared, "gpu_temp", begin))
+    out += _clock(_parts(shared, "gpu_clock", begin))
+    out += _idle(_parts(shared, "gpu_util", begin))
+    out += _memory(_parts(shared, "gpu_mem", begin))
+    out += _rising(_parts(shared, "ecc_errors", begin), "ecc-rising", "ECC error counter")
+    out += _rising(_parts(shared, "network_errors", begin), "network-rising", "network error counter")
+    out += _xid(_parts(shared, "xid", begin), xids)
+    return answer(NAME, out, "the GPUs' numbers are ordinary")
+
+
+Part = tuple[int | None, Curve, np.ndarray]
+
+
+def _parts(shared: Shared, metric: str, begin: Onset | None) -> list[Part]:
+    """(rank, curve, indices of its finite rows up to a little behind the onset) of each series of a metric."""
+    out: list[Part] = []
+    series = dict(shared.ranked.get(metric, {}).items())
+    lone = shared.run.get(metric)
+    for rank, s in [(None, lone), *series.items()]:
+        if s is None or not len(s):
+            continue
+        curve = fold(s)
+        index = np.flatnonzero(curve.finite)
+        if begin is not None:
+            index = index[curve.steps[index] <= begin.step + max(10, 2 * curve.spacing)]
+        if len(index):
+            out.append((rank, curve, index))
+    return out
+
+
+def _told(kind: str, rank: int | None, curve: Curve, row: int, text: str, sure: float, **numbers: float) -> Finding:
+    who = f"rank {rank}: " if rank is not None else ""
+    ranks = (rank,) if rank is not None else ()
+    step = int(curve.steps[row])
+    return Finding(
+        NAME,
+        kind,
+        curve.metric,
+        step,
+        who + text,
+        sure,
+        rank=rank,
+        ranks=ranks,
+        numbers=numbers,
+        origin=curve.origin(row),
+    )
+
+
+def _hot(parts: list[Part]) -> list[Finding]:
+    out = []
+    for rank, curve, index in parts:
+        v = curve.values[index]
+        level = float(np.median(v[-LAST:]))
+        if level >= HOT:
+            row = int(index[np.argmax(v >= HOT)])
+            out.append(_told("hot", rank, curve, row, f"{level:.0f} degrees at the end", 0.85, degrees=level))
+    return out[:32]
+
+
+def _clock(parts: list[Part]) -> list[Finding]:
+    out = []
+    levels = [float(np.median(curve.values[index[-LAST:]])) for _, curve, index in parts]
+    others = float(np.median(levels)) if len(levels) >= 3 else None
+    for (rank, curve, index), level in zip(parts, levels, strict=True):
+        v = curve.values[index]
+        usual = float(np.quantile(v, 0.75)) if len(v) >= 2 * LAST else level
+        reference = max(usual, others or 0.0)
+        if reference > 0 and level < CLOCK * reference:
+            row = int(index[np.argmax(v < 0.5 * (1 + CLOCK) * reference)])
+            starts, _ = stats.runs(v < 0.5 * (1 + CLOCK) * reference)
+            row = int(index[starts[-1]]) if len(starts) else row
+            text = f"clock is {level:.0f} MHz, {reference:.0f} is usual"
+            out.append(_told("reduced-clock", rank, curve, row, text, 0.8, clock=level, usual=reference))
+    return out[:32]
+
+
+def _idle(parts: list[Part]) -> list[Finding]:
+    if len(parts) < 2:
+        return []
+    levels = np.array([float(np.median(curve.values[index[-5:]])) for _, curve, index in parts])
+    scale = 100.0 if levels.max() <= 1.0 else 1.0
+    idle = np.flatnonzero(levels * scale < IDLE)
+    if (
+        not len(idle)
+        or len(idle) > max(1, len(levels) // 4)
+        or float(np.median(np.delete(levels, idle))) * scale < BUSY
+    ):
+        return []
+    out = []
+    for k in idle.tolist():
+        rank, curve, index = parts[k]
+        starts, _ = stats.runs(curve.values[index] * scale < IDLE)
+        busy = float(np.median(np.delete(levels, idle))) * scale
+        text = f"utilisation {levels[k] * scale:.0f} % while the others are at {busy:.0f} %"
+        out.append(
+            _told("one-idle", rank, curve, int(index[starts[-1]]), text, 0.9, utilisation=float(levels[k] * scale))
+        )
+    return out
+
+
+def _memory(parts: list[Part]) -> list[Finding]:
+    out = []
+    for rank, curve, index in parts:
+        v = curve.values[index[len(index) // 4 :]]
+        if len(v) < 12 or v[0] <= 0:
+            continue
+        blocks = stats.block_medians(v, max(1, len(v) // 24))
+        first, last = float(blocks[0]), float(blocks[-1])
+        in_one_place = float(np.max(np.diff(blocks))) >= 0.6 * (last - first)
+        if last >= GROWTH * first and stats.trend(blocks) >= TAU and not in_one_place:
+            text = f"memory grows from {stats.number(first)} to {stats.number(last)} without a stop"
+            row = int(index[len(index) // 4])
+            out.append(_told("memory-growth", rank, curve, row, text, 0.8, first=first, last=last))
+    return out[:32]
+
+
+def _rising(parts: list[Part], kind: str, name: str) -> list[Finding]:
+    out = []
+    for rank, curve, index in parts:
+        v = curve.values[index]
+        if len(v) < 2:
+            continue
+        step = np.maximum(np.diff(v), 0.0)
+        counter = bool(np.mean(np.diff(v) >= 0) > 0.95)
+        if not counter:
+            continue
+        up = np.flatnonzero(step > 0)
+        if not len(up):
+            continue
+        rate = step / np.maximum(np.diff(curve.steps[index]), 1)
+        usual = float(np.median(rate))
+        # a counter that always rises evenly is the background of a busy network
+        first = up[np.argmax(rate[up] > BACKGROUND * usual)] if usual > 0 else up[0]
+        if usual > 0 and (rate[up] <= BACKGROUND * usual).all():
+            continue
+        row = int(index[first + 1])
+        total = float(v[-1] - v[0])
+        text = f"{name} rises by {stats.number(total)}, first at step {int(curve.steps[row])}"
+        out.append(_told(kind, rank, curve, row, text, 0.85, rise=total))
+    return out[:32]
+
+
+def _xid(parts: list[Part], events: list[Event]) -> list[Finding]:
+    out = []
+    for rank, curve, index in parts:
+        hit = index[curve.values[index] > 0]
+        if len(hit):
+            code = float(curve.values[hit[0]])
+            out.append(_told("xid", rank, curve, int(hit[0]), f"Xid {code:.0f} is reported", 0.9, code=code))
+    for event in events[:32]:
+        ranks = (event.rank,) if event.rank is not None else ()
+        text = f"the log reports an Xid: {event.text.strip()[:120]}"
+        out.append(
+            Finding(NAME, "xid", "xid", event.step, text, 0.9, rank=event.rank, ranks=ranks, origin=event.origin)
+        )
+    return out[:32]
+
+
+def scan(run: Run) -> Scan:
+    return look(Shared(run))

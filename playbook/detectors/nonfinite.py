@@ -1,0 +1,191 @@
+"""Numbers that are none: NaN and infinity in the loss, the gradient norm and the evaluation loss.
+
+What it sees
+    The first step at which the loss, the gradient norm or the evaluation loss is NaN or infinite, and whether it
+    stays so. Also a NaN that the log hides: a loss printed as 0.0 beside a gradient norm that is NaN or no longer
+    logged.
+Why it matters
+    A NaN in the weights never leaves by itself: every step after it is lost. The first step that shows it is where
+    the search begins (D0-sym-1, D1-step-1).
+Blind when
+    None of loss, grad_norm and eval_loss was logged. A trainer that replaces NaN by 0 or leaves the row out hides
+    it unless the gradient norm was logged as well.
+Easily mistaken for
+    A cell that was not logged in this row; one overflowing gradient norm of a skipped step (fp16, benign); a
+    running mean that has no value yet; a counter named "nan". Only the loss itself makes an incident of it.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from playbook.detectors import stats
+from playbook.detectors.stats_curve import Curve
+from playbook.detectors.stats_shared import Shared, answer, blind, finding
+from playbook.findings import Finding, Scan
+from playbook.series import Run
+
+NAME = "nonfinite"
+NEEDS = (("loss", "grad_norm", "eval_loss"),)
+OPTIONAL = ("nan_iters",)
+KINDS = ("nan-from-start", "nan", "nan-transient", "hidden-nan", "grad-nan-once", "grad-nan-lasting", "eval-nan")
+
+LASTING_ROWS = 10  # rows in a row without a finite gradient norm: no dynamic loss scale skips that long in health
+ZERO_ROWS = 2  # printed zeros up to the end of the log
+ORDINARY = 0.02  # of the first level: a loss that was above it did not shrink to a rounded 0.0 by learning
+
+
+def look(shared: Shared) -> Scan:
+    if gap := shared.lacks(NEEDS):
+        return blind(NAME, gap)
+    loss, grad, evaluation = shared.loss, shared.curve("grad_norm"), shared.curve("eval_loss")
+    found: list[Finding] = []
+    if loss is not None:
+        found += _in_loss(loss) + _hidden(loss, grad, shared)
+    if grad is not None:
+        found += _in_gradient(grad, loss)
+    if evaluation is not None:
+        found += _in_evaluation(evaluation, loss)
+    looked = ", ".join(m for m in ("loss", "grad_norm", "eval_loss") if shared.curve(m) is not None)
+    return answer(NAME, found, f"every value of {looked} is finite")
+
+
+def _in_loss(loss: Curve) -> list[Finding]:
+    bad = ~loss.finite
+    if not bad.any():
+        return []
+    starts, ends = stats.runs(bad)
+    first, share = int(starts[0]), float(bad.mean())
+    numbers = {"rows": float(bad.sum()), "share": share, "episodes": float(len(starts))}
+    what = "infinite" if np.isinf(loss.values[first]) else "NaN"
+    step = int(loss.steps[first])
+    if _unlogged(starts, ends, len(loss)):
+        text = f"loss is {what} in {share:.0%} of the rows at even distances: probably rows that log something else"
+        return [finding(NAME, "nan-transient", loss, first, text, 0.3, numbers=numbers)]
+    if first == 0 and share > 0.9:
+        text = f"loss is {what} from the first row (step {step}), {int(bad.sum())} of {len(loss)} rows"
+        return [finding(NAME, "nan-from-start", loss, 0, text, 0.98, numbers=numbers)]
+    out: list[Finding] = []
+    if ends[-1] == len(loss) or _broken_off(loss, int(starts[-1]), int(ends[-1])):
+        last = int(starts[-1])
+        # an episode shortly before belongs to the same death
+        for s, e in zip(starts[-2::-1], ends[-2::-1], strict=True):
+            if last - e > max(5, 0.01 * len(loss)):
+                break
+            last = int(s)
+        length = int(ends[-1]) - last
+        text = f"loss is {what} from step {int(loss.steps[last])} to the end ({length} rows)"
+        sure = 0.97 if length > 1 else 0.9
+        out.append(finding(NAME, "nan", loss, last, text, sure, numbers=numbers))
+        starts = starts[starts < last]
+    for begin in starts[:20].tolist():
+        end = int(ends[np.searchsorted(starts, begin)])
+        again = int(loss.steps[min(end, len(loss) - 1)])
+        text = f"loss is {what} at step {int(loss.steps[begin])} and finite again at step {again}"
+        sure = 0.6 if end - begin == 1 and begin < 3 else 0.8
+        more = {"last_step": int(loss.steps[end - 1]), "numbers": {**numbers, "episode_rows": float(end - begin)}}
+        out.append(finding(NAME, "nan-transient", loss, begin, text, sure, **more))
+    return out
+
+
+def _unlogged(starts: np.ndarray, ends: np.ndarray, n: int) -> bool:
+    """Many short episodes at even distances: holes of the log, no fault of the run."""
+    if len(starts) < 5 or np.sum(ends - starts) < 0.1 * n:
+        return False
+    gaps = np.diff(starts)
+    return bool(np.median(ends - starts) <= np.median(gaps) and np.mean(np.abs(gaps - np.median(gaps)) <= 1) > 0.8)
+
+
+def _broken_off(loss: Curve, begin: int, end: int) -> bool:
+    """NaN up to a restart: the run died there, although the file goes on."""
+    return end - begin >= 2 and end in set(loss.restarts.tolist())
+
+
+def _hidden(loss: Curve, grad: Curve | None, shared: Shared) -> list[Finding]:
+    """Zeros printed in place of NaN: abrupt after ordinary values, and the gradient norm not finite or gone."""
+    zero = loss.values == 0.0
+    if not zero.any():
+        return []
+    starts, ends = stats.runs(zero)
+    out: list[Finding] = []
+    for begin, end in zip(starts.tolist(), ends.tolist(), strict=True):
+        norms = _beside(grad, loss, begin, end)
+        bad_norm = norms is not None and len(norms) > 0 and not np.isfinite(norms).any()
+        gone = norms is not None and not len(norms) and end - begin >= 3
+        level = loss.values[max(0, begin - 16) : begin]
+        level = np.abs(level[np.isfinite(level) & (level != 0.0)])
+        first = np.abs(loss.values[: max(1, begin)])
+        first = first[np.isfinite(first) & (first > 0.0)][:16]
+        abrupt = len(level) >= 1 and float(np.median(level)) > ORDINARY * float(np.median(first))
+        lasts = end == len(loss) or end - begin >= 10
+        numbers = {"rows": float(end - begin), "level_before": float(np.median(level)) if len(level) else 0.0}
+        step = int(loss.steps[begin])
+        if bad_norm and (abrupt or begin == 0):
+            text = f"loss is printed as 0.0 from step {step} while the gradient norm is not finite ({end - begin} rows)"
+            sure = 0.95 if lasts else 0.75
+        elif gone and abrupt and lasts:
+            text = f"loss is printed as 0.0 from step {step}, the gradient norm is gone ({end - begin} rows)"
+            sure = 0.85
+        elif norms is None and abrupt and lasts and end - begin >= ZERO_ROWS:
+            before = stats.number(numbers["level_before"])
+            text = (
+                f"loss falls from {before} to exactly 0.0 at step {step} and stays there: a NaN that the log replaces"
+            )
+            sure = 0.55 if shared.reinforcement else 0.72
+        else:
+            continue
+        out.append(finding(NAME, "hidden-nan", loss, begin, text, sure, numbers=numbers))
+    return out[:20]
+
+
+def _beside(grad: Curve | None, loss: Curve, begin: int, end: int) -> np.ndarray | None:
+    """Gradient norms at the steps of rows begin..end-1; None where the run does not log them."""
+    if grad is None or not grad.finite.any():
+        return None if grad is None else grad.values[: end - begin]
+    low = loss.steps[begin]
+    high = loss.steps[end] if end < len(loss) and loss.steps[end] > low else np.iinfo(np.int64).max
+    return grad.values[(grad.steps >= low) & (grad.steps < high)]
+
+
+def _in_gradient(grad: Curve, loss: Curve | None) -> list[Finding]:
+    bad = ~grad.finite
+    if not bad.any():
+        return []
+    starts, ends = stats.runs(bad)
+    length = ends - starts
+    total = int(bad.sum())
+    numbers = {"rows": float(total), "share": float(bad.mean()), "episodes": float(len(starts))}
+    longest = int(np.argmax(length))
+    at_end = int(ends[-1]) == len(grad) and int(length[-1]) >= 3
+    if at_end or length[longest] >= LASTING_ROWS or total == len(grad) > 1:
+        begin = int(starts[-1]) if at_end else int(starts[longest])
+        rows = int(length[-1]) if at_end else int(length[longest])
+        text = f"gradient norm is not finite from step {int(grad.steps[begin])} on, {rows} rows without a break"
+        alive = loss is None or bool(np.isfinite(loss.values[loss.steps >= grad.steps[begin]]).all())
+        # with a finite loss the steps are skipped: endless skipping is a fault of its own
+        sure = 0.85 if alive else 0.9
+        return [finding(NAME, "grad-nan-lasting", grad, begin, text, sure, numbers=numbers)]
+    begin = int(starts[0])
+    text = f"gradient norm is not finite in {total} of {len(grad)} rows, first at step {int(grad.steps[begin])}"
+    text += "; never for long, as where a step is skipped"
+    return [finding(NAME, "grad-nan-once", grad, begin, text, 0.3, numbers=numbers)]
+
+
+def _in_evaluation(evaluation: Curve, loss: Curve | None) -> list[Finding]:
+    bad = ~evaluation.finite
+    if not bad.any():
+        return []
+    begin = int(np.flatnonzero(bad)[0])
+    step = int(evaluation.steps[begin])
+    if loss is not None:
+        near = loss.values[(loss.steps <= step) & (loss.steps >= step - 5 * loss.spacing)]
+        if len(near) and not np.isfinite(near).all():
+            return []  # it only follows the training loss
+    text = f"evaluation loss is not finite in {int(bad.sum())} of {len(evaluation)} evaluations, first at step {step}"
+    text += ", while the training loss is finite" if loss is not None else ""
+    numbers = {"rows": float(bad.sum()), "share": float(bad.mean())}
+    return [finding(NAME, "eval-nan", evaluation, begin, text, 0.65 if loss is not None else 0.6, numbers=numbers)]
+
+
+def scan(run: Run) -> Scan:
+    return look(Shared(run))

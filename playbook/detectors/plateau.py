@@ -1,0 +1,148 @@
+"""A loss that does not come down, or that stands still.
+
+What it sees
+    `uniform-output`: the loss stands at the logarithm of a number of classes (10.3735 = ln 32000, 0.6931 = ln 2):
+    the model says the same to everything. `no-descent`: no descent from a start that nothing has learned from.
+    `stuck`: a constant to the last digit after a healthy stretch. `slow`: it moves, but hardly.
+Why it matters
+    It separates what cannot learn (no gradient, no labels, a learning rate of zero or far too high) from what
+    learns slowly (D1-sym-1, D1-flat-1). The number it stands at often names the fault.
+Blind when
+    No loss was logged, or fewer than 8 rows; a run that is still in the first part of its warm-up.
+Easily mistaken for
+    Training that goes on from trained weights: it starts low and stays flat in health. A converged run. A first
+    loss near ln(vocabulary) is what a fresh model has to show.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from playbook.detectors import stats
+from playbook.detectors.stats_shared import Shared, answer, blind, finding
+from playbook.findings import Finding, Scan
+from playbook.series import Run
+
+NAME = "plateau"
+NEEDS = ("loss",)
+OPTIONAL = ("lr", "grad_norm")
+KINDS = ("no-descent", "stuck", "uniform-output", "slow")
+
+LEAST = 8  # rows
+AT_UNIFORM = 0.02  # nats to ln(classes) of a level that counts as standing there
+NARROW = 0.02  # nats: scatter of the rows of a uniform output (labels of a batch are a sample)
+DESCENT = 0.01  # of the level: less over the whole run is none
+LONG_ROWS, LONG_STEPS = 25, 100  # a shorter log from the start tells nothing
+STILL = 1e-5  # relative spread of a loss that stands still
+NATS = 0.02
+
+
+def look(shared: Shared) -> Scan:
+    if gap := shared.lacks(NEEDS):
+        return blind(NAME, gap)
+    rows = int(shared.good.sum())
+    if rows < LEAST:
+        return blind(NAME, f"only {rows} rows of loss, {LEAST} are needed")
+    out: list[Finding] = []
+    for line in shared.lineages:
+        if len(line) >= LEAST:
+            out += _in_line(shared, line)
+    return answer(NAME, out, f"{rows} rows of loss that move")
+
+
+def _in_line(shared: Shared, line: np.ndarray) -> list[Finding]:
+    loss = shared.loss
+    assert loss is not None
+    v = loss.values[line]
+    if still := _still(shared, line, v):
+        return still
+    n = len(v)
+    part = max(3, n // 10)
+    first, last = float(np.median(v[:part])), float(np.median(v[-part:]))
+    middle, sigma = float(np.median(v)), stats.mad_sigma(v)
+    classes = _classes(shared)
+    away, count = stats.nearest_uniform(middle, classes)
+    long = n >= LONG_ROWS and int(loss.steps[line[-1]] - loss.steps[line[0]]) >= LONG_STEPS
+    if not long or _warming(shared, int(loss.steps[line[-1]])):
+        return []
+    dead = _dead_gradient(shared) or _no_lr(shared)
+    flat = first - last < max(DESCENT * abs(middle), 0.0) and abs(first - last) < max(0.03 * abs(middle), 3 * sigma)
+    numbers = {"level": middle, "first": first, "last": last, "spread": sigma, "classes": float(count)}
+    numbers["distance_to_uniform"] = away
+    # near zero every value is near some logarithm; from 2 classes on the distances mean something
+    tight = 0.05 if dead else AT_UNIFORM if classes is not None or count in (2, 3, 4, 5, 10, 100, 1000) else 0.012
+    if flat and middle > 0.6 and away < tight and sigma < max(NARROW, 0.004 * middle):
+        text = f"loss stands at {stats.number(middle)} for {n} rows, {away:.3f} from ln({count}), as of equal guesses"
+        sure = 0.9 if dead or abs(count - 2) < 1 or middle > 5 else 0.75
+        return [finding(NAME, "uniform-output", loss, int(line[0]), text, sure, numbers=numbers)]
+    fresh = stats.nearest_uniform(first, classes)[0] < 0.15 and first > 2.0
+    if flat:
+        text = f"loss is {stats.number(first)} at the start and {stats.number(last)} after {n} rows: no descent"
+        sure = 0.85 if dead else 0.75 if fresh and (classes is not None or first > 9.0) else 0.4
+        return [finding(NAME, "no-descent", loss, int(line[0]), text, sure, numbers=numbers)]
+    if fresh and 0.0 < first - last < 0.05 * first and n >= 4 * LONG_ROWS:
+        text = f"loss comes down from {stats.number(first)} to {stats.number(last)} only, in {n} rows"
+        return [finding(NAME, "slow", loss, int(line[0]), text, 0.5, numbers=numbers)]
+    return []
+
+
+def _still(shared: Shared, line: np.ndarray, v: np.ndarray) -> list[Finding]:
+    """A loss that repeats one value to the last digits up to the end, after it moved."""
+    loss = shared.loss
+    assert loss is not None
+    end = float(v[-1])
+    if end == 0.0:
+        return []  # loss_zero tells
+    same = np.abs(v - end) <= max(STILL * abs(end), 1e-9)
+    away, count = stats.nearest_uniform(end, _classes(shared))
+    uniform = away < 2e-3 and end > 0.6
+    # at ln(classes) the last rows may still scatter a little, elsewhere only a frozen number counts
+    if uniform:
+        same = np.abs(v - end) <= 2e-3
+    starts, ends = stats.runs(same)
+    begin, rows = int(starts[-1]), int(ends[-1] - starts[-1])
+    if ends[-1] != len(v) or rows < (5 if uniform else max(12, 0.02 * len(v))):
+        return []
+    if not uniform and begin > 0:
+        # rounding of a converged loss repeats too: the noise before must have been much larger than the last digit
+        before = v[max(0, begin - 64) : begin]
+        if stats.diff_sigma(before) < 20.0 * STILL * abs(end) or abs(end) < 0.05 * float(
+            np.abs(v[: max(3, len(v) // 50)]).max()
+        ):
+            return []
+    index = int(line[begin])
+    step = int(loss.steps[index])
+    numbers = {"level": end, "rows": float(rows), "classes": float(count), "distance_to_uniform": away}
+    if uniform:
+        text = f"loss stands at {stats.number(end)} from step {step}, {away:.4f} from ln({count}), as of equal guesses"
+        return [finding(NAME, "uniform-output", loss, index, text, 0.93, numbers=numbers)]
+    text = f"loss repeats {end:.6g} from step {step} to the end ({rows} rows)"
+    return [finding(NAME, "stuck", loss, index, text, 0.85 if begin > 0 else 0.8, numbers=numbers)]
+
+
+def _classes(shared: Shared) -> int | None:
+    value = shared.setting("vocab_size", "padded_vocab_size", "num_classes", "n_vocab", "num_labels", "vocabulary_size")
+    return int(value) if value is not None and 2 <= value < 1e7 else None
+
+
+def _warming(shared: Shared, last: int) -> bool:
+    """True while the learning rate still rises at the end of the log."""
+    lr = shared.curve("lr")
+    if lr is None or int(lr.finite.sum()) < 4:
+        return False
+    v = lr.values[lr.finite]
+    return bool(v[-1] >= v.max() and v[-1] > 1.02 * v[len(v) * 3 // 4] and v[0] < 0.5 * v[-1])
+
+
+def _dead_gradient(shared: Shared) -> bool:
+    grad = shared.curve("grad_norm")
+    return grad is not None and bool(grad.finite.any()) and bool(np.median(np.abs(grad.values[grad.finite])) < 1e-9)
+
+
+def _no_lr(shared: Shared) -> bool:
+    lr = shared.curve("lr")
+    return lr is not None and len(lr) >= 3 and bool(np.all(lr.values[1:] == 0.0))
+
+
+def scan(run: Run) -> Scan:
+    return look(Shared(run))

@@ -1,0 +1,148 @@
+"""What a restart of the steps did to the loss: a clean resume, a jump, a fresh start, a second writer.
+
+What it sees
+    Each place where the steps go back, or an event tells of a resume. The first rows behind it are compared with
+    the rows of a lower step that they continue: `clean`, `jump` (above them), `to-initial` (back at the first loss
+    of all). A segment that begins where the run began is `restart-from-init`; one that repeats the values of the
+    same steps is `two-writers`; one that repeats the noise of other steps is `repeated-samples`.
+Why it matters
+    What is not restored (optimizer, scheduler, sampler, random state, weights) shows in the first steps after a
+    resume and nowhere else so clearly (D2-sym-4, D2-resume-1).
+Blind when
+    No loss was logged, or nothing tells of a resume: the log begins with it, or was written to a new file.
+Easily mistaken for
+    Several runs in one file, a counter that begins again each epoch, a rollback after a fault (the replaced tail is
+    worse, not better), a warm-up of the learning rate after the resume.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from playbook.detectors import stats
+from playbook.detectors.stats_segments import Segment
+from playbook.detectors.stats_shared import Shared, answer, blind, finding
+from playbook.findings import Finding, Scan
+from playbook.series import Run
+
+NAME = "resume"
+NEEDS = ("loss",)
+OPTIONAL = ("lr",)
+KINDS = ("jump", "clean", "restart-from-init", "two-writers", "to-initial", "repeated-samples")
+
+BEFORE, AFTER = 32, 8  # rows compared
+Z = 5.0  # of the difference of the two medians
+RISE = math.log(1.03)
+LARGE = math.log(1.2)
+NEAR_FIRST = 0.1  # relative distance to the first loss of all that counts as being back there
+ECHO_ROWS, ECHO, ECHO_SHORT = (
+    32,
+    0.75,
+    0.9,
+)  # correlation of the noise with that of other steps, for long and short segments
+
+
+def look(shared: Shared) -> Scan:
+    if gap := shared.lacks(NEEDS):
+        return blind(NAME, gap)
+    loss = shared.loss
+    assert loss is not None
+    found: list[Finding] = []
+    if loss.mixed:
+        text = "steps go back every few rows: several writers in one file, sorted by step here"
+        found.append(finding(NAME, "two-writers", loss, 0, text, 0.6))
+    for seg in shared.segments[1:]:
+        found += _judged(shared, seg)
+    if not found and len(shared.segments) < 2:
+        return blind(NAME, "no restart of the steps and no resume event in this run")
+    return answer(NAME, found, f"{len(shared.segments) - 1} restarts")
+
+
+def _judged(shared: Shared, seg: Segment) -> list[Finding]:
+    loss, dom = shared.loss, shared.domain
+    assert loss is not None
+    own = seg.lo + np.flatnonzero(shared.good[seg.lo : seg.hi])
+    if not len(own):
+        return []
+    index, step = int(own[0]), int(loss.steps[own[0]])
+    back = int(loss.steps[seg.lo - 1]) - step
+    if seg.kind == "rewrite":
+        text = f"steps from {step} on are written again with the same values: a second writer or a copy of the log"
+        return [finding(NAME, "two-writers", loss, index, text, 0.85, numbers={"steps_back": float(back)})]
+    if seg.kind == "init":
+        text = f"steps begin again at {step} with a loss of {stats.number(float(loss.values[index]))}: a fresh start"
+        return [finding(NAME, "restart-from-init", loss, index, text, 0.6, numbers={"steps_back": float(back)})]
+    if len(seg.before) < 3:
+        return []
+    x_before, x_after = dom.x(loss.values[seg.before[-BEFORE:]]), dom.x(loss.values[own[:AFTER]])
+    old, new = float(np.median(x_before)), float(np.median(x_after))
+    # rows that go on falling: what the level would be by now, from the last rows
+    drift = stats.slope(x_before) * len(x_before) / 2.0 if len(x_before) >= 8 else 0.0
+    expected = old + min(drift, 0.0)
+    sigma = max(stats.diff_sigma(dom.x(loss.values[seg.before[-256:]])), stats.mad_sigma(x_before), 1e-4)
+    scale = 1.25 * sigma * math.sqrt(1.0 / len(x_before) + 1.0 / len(x_after))
+    rise = new - expected
+    z = rise / scale
+    n = stats.number
+    before, after = dom.value(expected), dom.value(new)
+    numbers = {"level_before": before, "level_after": after, "z": z, "steps_back": float(back), "rise": rise}
+    numbers["times"] = after / before if before else 0.0
+    first = (
+        float(loss.values[seg.before[0]])
+        if len(seg.before) < 4096
+        else float(loss.values[np.flatnonzero(shared.good)[0]])
+    )
+    came_down = abs(first) > 0 and (first - before) > 0.2 * abs(first) and z > Z
+    if came_down and float(np.median(loss.values[own[:3]])) > first - NEAR_FIRST * abs(first) and rise > LARGE:
+        text = f"after the resume at step {step} the loss is {n(after)}, near its first {n(first)} (before {n(before)})"
+        return [finding(NAME, "to-initial", loss, index, text, 0.93, numbers=numbers)]
+    out: list[Finding] = []
+    if z > Z and rise > RISE and (rise > LARGE or z > 2 * Z or rise > math.log(1.06)):
+        text = f"after the resume at step {step} the loss is {n(after)}, before it {n(before)} ({z:.0f} sigma)"
+        sure = 0.9 if rise > LARGE and z > 2 * Z else 0.76 if len(x_after) >= 4 else 0.65
+        if shared.reinforcement or not dom.log:
+            sure = min(sure, 0.6)
+        out.append(finding(NAME, "jump", loss, index, text, sure, numbers=numbers))
+    else:
+        text = f"after the resume at step {step} the loss goes on at {n(after)} (before {n(before)})"
+        out.append(finding(NAME, "clean", loss, index, text, 0.9 if len(own) >= 3 else 0.6, numbers=numbers))
+    if echo := _echo(shared, seg, own):
+        lag, strength = echo
+        text = (
+            f"the noise after the resume at step {step} repeats that of {lag} steps before (correlation {strength:.2f})"
+        )
+        more = {**numbers, "lag": float(lag), "correlation": strength}
+        out.append(finding(NAME, "repeated-samples", loss, index, text, 0.75, numbers=more))
+    return out
+
+
+def _echo(shared: Shared, seg: Segment, own: np.ndarray) -> tuple[int, float] | None:
+    """Same losses in the same order at other steps: (lag in steps, correlation), or None."""
+    loss, dom = shared.loss, shared.domain
+    assert loss is not None
+    old, new = seg.before[-2048:], own[:256]
+    if len(new) < 24 or len(old) < 32:
+        return None
+    a, b = _noise(dom.x(loss.values[old])), _noise(dom.x(loss.values[new]))
+    size = min(len(b), len(a))
+    b = b[:size] - b[:size].mean()
+    windows = np.lib.stride_tricks.sliding_window_view(a, size)
+    centred = windows - windows.mean(axis=1, keepdims=True)
+    scale = np.sqrt((centred**2).sum(axis=1) * (b @ b))
+    with np.errstate(invalid="ignore", divide="ignore"):
+        strength = np.where(scale > 0, centred @ b / scale, 0.0)
+    best = int(np.argmax(strength))
+    lag = int(loss.steps[new[0]] - loss.steps[old[best]])
+    least = ECHO if size >= ECHO_ROWS else ECHO_SHORT
+    return (lag, float(strength[best])) if strength[best] > least and lag > 0 else None
+
+
+def _noise(x: np.ndarray) -> np.ndarray:
+    """The rows without their slow part."""
+    return np.diff(x)
+
+
+def scan(run: Run) -> Scan:
+    return look(Shared(run))

@@ -1,0 +1,131 @@
+"""Whether the learning rate goes on along the schedule that it followed so far.
+
+What it sees
+    `leaves`: another value for a step that was trained before, or a break in its course: at a restart of the steps,
+    or upwards without a pattern. `follows` where the whole course is smooth, goes down in steps, or restarts
+    evenly.
+Why it matters
+    A scheduler that is not restored, stepped twice, or set for another number of steps shows here exactly, without
+    any statistics (D2-res-3, D0-sym-4).
+Blind when
+    No learning rate was logged, or fewer than five rows.
+Easily mistaken for
+    Step decay and planned warm restarts; a learning rate that a person lowered on purpose after a rollback.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from playbook.detectors import stats
+from playbook.detectors.stats_curve import Curve
+from playbook.detectors.stats_shared import Shared, answer, blind, finding
+from playbook.findings import Finding, Scan
+from playbook.series import Run
+
+NAME = "schedule"
+NEEDS = ("lr",)
+OPTIONAL = ("loss",)
+KINDS = ("leaves", "follows")
+
+LEAST = 5  # rows
+OFF = 0.05  # relative difference of two learning rates of one step
+BREAK = math.log(1.3)  # from one row to the next, beyond the usual change
+
+
+def look(shared: Shared) -> Scan:
+    if gap := shared.lacks(NEEDS):
+        return blind(NAME, gap)
+    lr = shared.curve("lr")
+    assert lr is not None
+    if int(lr.finite.sum()) < LEAST:
+        return blind(NAME, f"only {int(lr.finite.sum())} rows of the learning rate")
+    out = [f for at in lr.restarts.tolist() if (f := _at_restart(shared, lr, at)) is not None][:10]
+    out += _breaks(shared, lr)
+    if not out:
+        text = f"learning rate takes a smooth course over {len(lr)} rows"
+        out = [finding(NAME, "follows", lr, len(lr) - 1, text, 0.8)]
+    return answer(NAME, out, "")
+
+
+def _at_restart(shared: Shared, lr: Curve, at: int) -> Finding | None:
+    """The learning rate of a resumed segment against what it was at the same steps."""
+    if any(
+        seg.kind in ("init", "rewrite", "counter") and lr.steps[at] == _start(shared, seg.lo) for seg in shared.segments
+    ):
+        return None
+    begin = int(lr.steps[at])
+    first = int(lr.steps[:at].min())
+    if begin <= first + 2 * lr.spacing:
+        return None  # a fresh start
+    old = np.flatnonzero(lr.finite[:at])
+    old = old[np.argsort(lr.steps[old], kind="stable")]
+    own = at + np.flatnonzero(lr.finite[at : at + 32])
+    edge = lr.restarts[lr.restarts > at]
+    own = own[own < edge[0]] if len(edge) else own
+    own = own[lr.steps[own] <= lr.steps[old[-1]]] if len(old) else own
+    if not len(own) or len(old) < 2:
+        return None
+    expected = np.interp(lr.steps[own], lr.steps[old], lr.values[old])
+    scale = max(float(np.max(lr.values[old])), 1e-30)
+    off = np.abs(lr.values[own] - expected)
+    wrong = off > OFF * np.maximum(np.abs(expected), 0.02 * scale)
+    if float(wrong.mean()) < 0.5:
+        return None
+    k = int(np.argmax(wrong))
+    n = stats.number
+    text = f"learning rate is {n(float(lr.values[own[k]]))} at step {int(lr.steps[own[k]])} after the restart"
+    text += f", at the same step it was {n(float(expected[k]))} before"
+    numbers = {"lr": float(lr.values[own[k]]), "expected": float(expected[k])}
+    return finding(NAME, "leaves", lr, int(own[k]), text, 0.9, numbers=numbers)
+
+
+def _start(shared: Shared, row: int) -> int:
+    return int(shared.loss.steps[row]) if shared.loss is not None else -1
+
+
+def _breaks(shared: Shared, lr: Curve) -> list[Finding]:
+    """Sudden changes inside a segment."""
+    index = np.flatnonzero(lr.finite & (lr.values > 0))
+    if len(index) < LEAST:
+        return []
+    x = np.log(lr.values[index])
+    change = np.diff(x)
+    change[np.diff(lr.steps[index]) <= 0] = 0.0
+    # the usual change of the neighbourhood: the start of a linear warm-up doubles from row to row
+    before = np.concatenate([[0.0], np.abs(change[:-1])])
+    after = np.concatenate([np.abs(change[1:]), [0.0]])
+    sudden = (
+        (np.abs(change) > BREAK) & (np.abs(change) > 4.0 * np.minimum(before, after)) & (np.abs(change) > 2.0 * before)
+    )
+    at = np.flatnonzero(sudden)
+    at = at[at >= 2]
+    resumes = [seg for seg in shared.segments if seg.kind in ("resume", "counter")]
+    marks = np.array([_start(shared, seg.lo) for seg in resumes], dtype=np.int64)
+    ups = at[change[at] > 0]
+    peaks = x[ups + 1] if len(ups) else np.empty(0)
+    # at least two rises to one height, or to heights that shrink evenly: planned restarts
+    planned = len(ups) >= 2 and (np.ptp(peaks) < 0.1 or bool((np.diff(peaks) <= 0.02).all()))
+    out: list[Finding] = []
+    for k in at.tolist():
+        row = int(index[k + 1])
+        step = int(lr.steps[row])
+        resumed = len(marks) > 0 and bool(np.min(np.abs(marks - step)) <= 3 * lr.spacing)
+        up = change[k] > 0
+        if not resumed and (not up or planned):
+            continue
+        if not resumed and k >= len(change) - 1:
+            continue  # the last row alone proves nothing
+        factor = math.exp(float(change[k]))
+        n = stats.number
+        text = f"learning rate goes from {n(math.exp(float(x[k])))} to {n(math.exp(float(x[k + 1])))} at step {step}"
+        text += ", right after a resume" if resumed else ", against its course so far"
+        sure = 0.88 if resumed else 0.6
+        out.append(finding(NAME, "leaves", lr, row, text, sure, numbers={"factor": factor}))
+    return out[:10]
+
+
+def scan(run: Run) -> Scan:
+    return look(Shared(run))

@@ -1,0 +1,112 @@
+"""Steps that the optimizer skipped.
+
+What it sees
+    Skipped steps, from a counter (per row or since the start), from halvings of the loss scale and from events:
+    `few` (up to 2 %), `many`, `endless` (nothing but skipped steps up to the end).
+Why it matters
+    A skipped step is an overflow that was caught. A few are how dynamic scaling works; endless skipping means that
+    the weights no longer move while the log looks alive (D1-nan-2).
+Blind when
+    Neither skipped or NaN iterations, nor a loss scale, nor such events were logged.
+Easily mistaken for
+    The first search for a scale; the same overflow reported by each of many ranks; "number of nan iterations: 0".
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from playbook.detectors import stats
+from playbook.detectors.stats_curve import Curve
+from playbook.detectors.stats_shared import Shared, answer, blind, finding
+from playbook.findings import Finding, Scan
+from playbook.series import Run
+
+NAME = "skipped"
+NEEDS = (("skipped_iters", "nan_iters", "loss_scale"),)
+OPTIONAL = ("loss",)
+KINDS = ("few", "many", "endless")
+
+FEW = 0.02  # of the steps
+ENDLESS = 10  # rows of skipped steps up to the end
+SEARCH = 20  # rows at the start that are not counted
+
+
+def look(shared: Shared) -> Scan:
+    events = [e for e in shared.run.events if "skip" in e.kind or "overflow" in e.kind]
+    if (gap := shared.lacks(NEEDS)) and not events:
+        return blind(NAME, gap)
+    for metric in ("skipped_iters", "nan_iters"):
+        curve = shared.curve(metric)
+        if curve is not None and curve.finite.any():
+            if found := _counted(curve):
+                return answer(NAME, [found], "")
+            if metric == "skipped_iters" or shared.curve("loss_scale") is None:
+                return answer(NAME, [], f"{metric} counts none")
+    scale = shared.curve("loss_scale")
+    if scale is not None and len(scale) >= 2:
+        found = _by_scale(scale)
+        return answer(NAME, [found] if found else [], "the loss scale never backs off")
+    steps = sorted({e.step for e in events if e.step is not None})
+    low, high = shared.run.step_range()
+    if len(steps) < 1 or low is None or high is None:
+        return blind(NAME, "skipped steps are told without their steps")
+    share = len(steps) / max(high - low + 1, 1)
+    kind = "few" if share <= FEW else "many"
+    text = f"{len(steps)} skipped steps are logged between step {steps[0]} and step {steps[-1]} ({share:.1%})"
+    numbers = {"count": float(len(steps)), "share": share}
+    return answer(
+        NAME, [Finding(NAME, kind, "skipped_iters", steps[0], text, 0.8, last_step=steps[-1], numbers=numbers)], ""
+    )
+
+
+def _counted(curve: Curve) -> Finding | None:
+    index = np.flatnonzero(curve.finite)
+    v, steps = curve.values[index], curve.steps[index]
+    span = max(float(steps.max() - steps.min()) + curve.spacing, 1.0)
+    growing = len(v) >= 3 and bool((np.diff(v) >= 0).all()) and float(v[-1]) > 1.0
+    if growing and float(v[-1]) <= span + 1 and len(np.unique(v)) > 1:
+        per_row = np.diff(v, prepend=v[0] if steps[0] > 2 * curve.spacing else 0.0)
+    else:
+        per_row = v
+    # a share of the rows' own steps: 1.0 = every step of the row was skipped
+    rate = per_row / curve.spacing
+    total = float(per_row.sum())
+    if total <= 0:
+        return None
+    return _told(curve, index, per_row > 0, rate >= 0.9, total, total / span)
+
+
+def _by_scale(scale: Curve) -> Finding | None:
+    index = np.flatnonzero(scale.finite & (scale.values > 0))
+    if len(index) < 2:
+        return None
+    change = np.diff(np.log2(scale.values[index]), prepend=np.log2(scale.values[index[0]]))
+    back = change < -0.5
+    if not back.any():
+        return None
+    total = float(-np.minimum(change, 0.0).sum())
+    span = max(float(np.ptp(scale.steps[index])) + scale.spacing, 1.0)
+    return _told(scale, index, back, back, total, total / span)
+
+
+def _told(
+    curve: Curve, index: np.ndarray, any_skip: np.ndarray, all_skip: np.ndarray, total: float, share: float
+) -> Finding:
+    rows = np.flatnonzero(any_skip)
+    at = int(index[rows[0]])
+    numbers = {"count": total, "share": share}
+    starts, ends = stats.runs(all_skip)
+    if len(starts) and ends[-1] == len(all_skip) and ends[-1] - starts[-1] >= ENDLESS:
+        at = int(index[starts[-1]])
+        length = int(ends[-1] - starts[-1])
+        text = f"every step is skipped from step {int(curve.steps[at])} to the end ({length} rows)"
+        return finding(NAME, "endless", curve, at, text, 0.9, numbers={**numbers, "rows": float(length)})
+    late = rows[rows >= SEARCH]
+    many = share > FEW and len(late) > 3
+    text = f"{total:.0f} steps are skipped, {share:.1%} of them, first at step {int(curve.steps[at])}"
+    return finding(NAME, "many" if many else "few", curve, at, text, 0.8, numbers=numbers)
+
+
+def scan(run: Run) -> Scan:
+    return look(Shared(run))

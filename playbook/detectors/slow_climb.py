@@ -1,0 +1,124 @@
+"""A loss that turns up slowly, without a jump.
+
+What it sees
+    The blocks' medians fall or lie flat, then rise to the end of the log: most of them one after the other, by at
+    least eight per cent and far more than their noise, and no single place carries the rise. The step is where it
+    turns.
+Why it matters
+    No alarm for spikes sees it. It points at the order or the mixture of the data, lost random state, low
+    precision, or a learning rate that left its schedule (D0-sym-4), and costs the most GPU time because it is seen
+    last.
+Blind when
+    No loss was logged, or fewer than 60 rows.
+Easily mistaken for
+    A warm restart or a warm-up of the learning rate, the rise inside an epoch after the drop at its beginning, the
+    loss of a policy, a run that starts from trained weights and first moves away from them.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from playbook.detectors import stats
+from playbook.detectors.stats_shared import Shared, answer, blind, finding
+from playbook.findings import Finding, Scan
+from playbook.series import Run
+
+NAME = "slow_climb"
+NEEDS = ("loss",)
+OPTIONAL = ("lr", "epoch")
+KINDS = ("climb",)
+
+LEAST = 60  # rows
+BLOCKS = 48  # the run in this many blocks
+RISE = math.log(1.08)
+Z = 6.0  # of the blocks' own noise
+PART = 0.12  # of the rows: a shorter rise is not told from noise
+TAU = 0.55  # Kendall, of the blocks after the turn
+ONE_PLACE = 0.6  # share of the rise between two neighbouring blocks: more is a shift, not a climb
+
+
+def look(shared: Shared) -> Scan:
+    if gap := shared.lacks(NEEDS):
+        return blind(NAME, gap)
+    rows = int(shared.good.sum())
+    if rows < LEAST:
+        return blind(NAME, f"only {rows} rows of loss, {LEAST} are needed to see a slow rise")
+    out: list[Finding] = []
+    for line in shared.lineages:
+        if len(line) >= LEAST:
+            out += _in_line(shared, line)
+    return answer(NAME, out, f"{rows} rows of loss, no lasting rise")
+
+
+def _in_line(shared: Shared, line: np.ndarray) -> list[Finding]:
+    loss, dom = shared.loss, shared.domain
+    assert loss is not None
+    x = dom.x(loss.values[line])
+    size = max(1, len(x) // BLOCKS)
+    blocks = stats.block_medians(x, size)
+    n = len(blocks)
+    noise = max(stats.diff_sigma(blocks), 1.25 * stats.diff_sigma(x) / math.sqrt(size), 1e-5)
+    smooth = np.median(np.lib.stride_tricks.sliding_window_view(np.pad(blocks, 1, mode="edge"), 3), axis=1)
+    low = int(np.argmin(smooth))
+    after = blocks[low:]
+    if len(after) < max(6, PART * n):
+        return []
+    tail = max(2, n // 16)
+    rise = float(np.median(blocks[-tail:]) - smooth[low])
+    if rise < max(RISE, Z * noise) or stats.trend(after) < TAU:
+        return []
+    steepest = float(np.max(np.diff(smooth[low:]))) if len(after) > 1 else rise
+    if steepest > ONE_PLACE * rise:
+        return []
+    turn = low + (stats.hinge(smooth[low - 4 :]) - 4 if low >= 4 else 0)
+    turn = min(max(turn, max(low - 4, 0)), n - 2)
+    index = int(line[min(turn * size, len(line) - 1)])
+    begin, end = int(loss.steps[index]), int(loss.steps[line[-1]])
+    share = len(after) / n
+    start = float(np.median(blocks[: max(1, n // 24)]))
+    sure = 0.85 if rise >= math.log(1.25) and share >= 0.25 else 0.76
+    # a run that never came down much has trained weights behind it: it may drift to the new data's level
+    if start - smooth[low] < max(0.5 * rise, 4.0 * noise) or low < 0.08 * n:
+        sure = min(sure, 0.6)
+    if _with_lr(shared, begin, end) or _after_drop(blocks, low, rise):
+        sure = min(sure, 0.45)
+    if (
+        shared.reinforcement
+        or not dom.log
+        or abs(dom.value(smooth[low] + rise) - dom.value(smooth[low])) < 0.02 * abs(dom.value(start))
+    ):
+        sure = min(sure, 0.5)
+    old, new = dom.value(float(smooth[low])), dom.value(float(smooth[low]) + rise)
+    text = f"loss climbs from {stats.number(old)} at step {begin} to {stats.number(new)} at step {end} without a jump"
+    numbers = {
+        "level_lowest": old,
+        "level_at_end": new,
+        "rise_share": share,
+        "tau": stats.trend(after),
+        "z": rise / noise,
+    }
+    return [finding(NAME, "climb", loss, index, text, sure, numbers=numbers)]
+
+
+def _with_lr(shared: Shared, begin: int, end: int) -> bool:
+    """True where the learning rate itself rises over the climb."""
+    lr = shared.curve("lr")
+    if lr is None:
+        return False
+    part = lr.values[(lr.steps >= begin) & (lr.steps <= end) & lr.finite]
+    return len(part) >= 2 and bool(np.median(part[-max(1, len(part) // 5) :]) > 1.2 * max(part[0], 1e-12))
+
+
+def _after_drop(blocks: np.ndarray, low: int, rise: float) -> bool:
+    """True where a sudden drop leads to the lowest block and the climb does not make up for it (inside an epoch)."""
+    if low < 2:
+        return False
+    falls = blocks[max(0, low - 3) : low] - blocks[max(0, low - 3) + 1 : low + 1]
+    return bool(falls.max(initial=0.0) > 0.8 * rise)
+
+
+def scan(run: Run) -> Scan:
+    return look(Shared(run))

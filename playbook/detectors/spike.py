@@ -1,0 +1,141 @@
+"""A loss that jumps off its level: once, again and again, or for good.
+
+What it sees
+    Rows far above the median of the 64 rows before them: about three times the level, or 1.25 times where that is
+    enormous against the noise; in both cases clearly beyond what the tail of the run's own noise reaches.
+    `transient` is back within 200 steps, `persistent` is not, `repeated` are three and more, `growing` are repeated
+    ones that become higher.
+Why it matters
+    An isolated spike that recovers points at a batch or a moment of the network; one that stays high points at the
+    learning rate, the data or damaged weights and calls for a rollback (D0-sym-2, D0-sym-3, D3-stop-1).
+Blind when
+    No loss was logged, or fewer than 20 rows. A log every 100 steps, or an average over many steps, hides short
+    spikes.
+Easily mistaken for
+    Noise of small batches (heavy tails), the bump of the optimiser's first steps, a warm restart of the learning
+    rate, a switch of the data mixture, the first rows of a second run in the same file; a jump of the evaluation
+    loss alone (D3-def-2).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from playbook.detectors import stats
+from playbook.detectors.stats_curve import Curve
+from playbook.detectors.stats_excursions import RISE_BIG, Excursion, ordinary
+from playbook.detectors.stats_segments import Segment
+from playbook.detectors.stats_shared import Shared, answer, blind, finding
+from playbook.findings import Finding, Scan
+from playbook.series import Run
+
+NAME = "spike"
+NEEDS = ("loss",)
+OPTIONAL = ("lr", "epoch")
+KINDS = ("transient", "persistent", "repeated", "growing")
+
+LEAST = 20  # rows
+SHOWN = 20  # transient spikes told one by one
+
+
+def look(shared: Shared) -> Scan:
+    if gap := shared.lacks(NEEDS):
+        return blind(NAME, gap)
+    loss = shared.loss
+    assert loss is not None
+    if int(shared.good.sum()) < LEAST:
+        return blind(NAME, f"only {int(shared.good.sum())} rows of loss, {LEAST} are needed to know its level")
+    out: list[Finding] = []
+    passing: list[tuple[Excursion, float]] = []
+    for seg, e in shared.excursions:
+        sure = confidence(shared, seg, e)
+        if sure <= 0.0:
+            continue
+        kind = "persistent" if e.lasting else "transient"
+        if kind == "transient":
+            passing.append((e, sure))
+        if kind == "persistent" or len(passing) <= SHOWN:
+            out.append(_told(loss, e, kind, sure))
+    out += _many(loss, passing)
+    return answer(NAME, out, f"{int(shared.good.sum())} rows of loss, none leaves its level")
+
+
+def confidence(shared: Shared, seg: Segment, e: Excursion) -> float:
+    """How sure it is that an excursion is a fault; 0.0 for none at all."""
+    if ordinary(seg, e):
+        return 0.0
+    big = e.rise >= RISE_BIG
+    if not e.lasting:
+        sure = 0.88 if big else 0.75
+        if not shared.domain.log and e.rows <= 2:
+            sure = 0.6  # losses that cross zero (SI-SNR, policy losses) have single hard samples of any size
+    elif e.broken or e.after_rise >= RISE_BIG:
+        sure = 0.92
+    elif e.rise >= 3.0 * max(e.after_rise, 1e-9) and big:
+        sure = 0.88  # it overshot and settled above its level
+    elif e.recovered:
+        sure = 0.85 if big else 0.6
+    else:
+        # a step to a new level without overshoot is what a switch of the data looks like
+        sure = 0.78 if e.after_rise >= 0.9 else 0.72 if e.after_rise >= 0.47 else 0.62
+        if e.final_rise < 0.7 * e.after_rise:
+            sure = min(sure, 0.62)
+    if shared.lr_rises(int(shared.loss.steps[e.start]), 100.0) and not (big and e.after_rise >= RISE_BIG):  # type: ignore[union-attr]
+        sure = min(sure, 0.5)  # a warm restart lifts the loss in health
+    if shared.reinforcement:
+        sure = min(sure, 0.6)
+    return sure
+
+
+def _told(loss: Curve, e: Excursion, kind: str, sure: float) -> Finding:
+    step = int(loss.steps[e.start])
+    n = stats.number
+    text = f"loss rises from {n(e.base)} to {n(e.top)} at step {step} ({e.z:.0f} sigma)"
+    if kind == "transient":
+        text += f", back after {e.rows} rows" if e.recovered else ", and the log ends"
+    elif e.recovered:
+        text += f", back only after {e.steps} steps"
+    else:
+        text += f", stays at {n(e.after)}"
+    numbers = {
+        "level_before": e.base,
+        "peak": e.top,
+        "peak_step": float(loss.steps[e.peak]),
+        "level_after": e.after,
+        "z": e.z,
+        "rows": float(e.rows),
+        "steps": float(e.steps),
+        "times": e.top / e.base if e.base else 0.0,
+        "recovered": float(e.recovered),
+    }
+    last = int(loss.steps[e.end - 1]) if e.end is not None else None
+    return finding(NAME, kind, loss, e.start, text, sure, last_step=last, numbers=numbers)
+
+
+def _many(loss: Curve, passing: list[tuple[Excursion, float]]) -> list[Finding]:
+    if len(passing) < 3:
+        return []
+    first = passing[0][0]
+    steps = [int(loss.steps[e.start]) for e, _ in passing]
+    sure = max(s for _, s in passing)
+    often = len(passing) / max(first.left, 1)
+    if often > 0.05:
+        sure = min(sure, 0.6)  # every twentieth row: the noise of this run
+    text = f"{len(passing)} spikes that recover, from step {steps[0]} to step {steps[-1]}"
+    numbers = {"count": float(len(passing)), "share_of_rows": often, "highest": max(e.top for e, _ in passing)}
+    out = [finding(NAME, "repeated", loss, first.start, text, sure, last_step=steps[-1], numbers=numbers)]
+    heights = [e.rise for e, _ in passing]
+    tau = stats.trend(np.array(heights))
+    if len(heights) >= 4 and tau >= 0.6 and np.mean(heights[-2:]) > 1.5 * np.mean(heights[:2]):
+        text = f"{len(heights)} spikes, each higher than the last: {stats.number(passing[0][0].top)} to "
+        text += f"{stats.number(passing[-1][0].top)} (tau {tau:.2f})"
+        out.append(
+            finding(
+                NAME, "growing", loss, first.start, text, sure, last_step=steps[-1], numbers={**numbers, "tau": tau}
+            )
+        )
+    return out
+
+
+def scan(run: Run) -> Scan:
+    return look(Shared(run))
