@@ -140,6 +140,7 @@ class Signal(Entry):
     question: Text
     outcomes: Annotated[dict[str, str], Field(min_length=2)]  # outcome -> what it means
     background: dict[str, HowOften]  # over all incidents, before any cause is known
+    synonyms: dict[str, list[str]] = {}  # outcome -> other words for it, in people's contexts and answers
     group: Id  # signals of one group are views of one fact; the engine discounts them
     kind: Literal["metrics", "log", "config", "ask", "experiment", "probe"]  # the main way to get it
     seen_by: list[SeenBy] = []
@@ -160,12 +161,25 @@ class Signal(Entry):
         used = set(self.background)
         for seen in self.seen_by:
             used |= set(seen.kinds.values()) | {o for o in (seen.clear, seen.blind) if o is not None}
-        used |= {p.outcome for p in self.log}
+        used |= {p.outcome for p in self.log} | set(self.synonyms)
         for rule in self.config:
             used |= set(rule.equals.values()) | {o for _, o in rule.below} | {o for _, o in rule.above}
         if extra := sorted(used - known):
             raise ValueError(f"outcomes {extra} are not among {sorted(known)}")
         return self
+
+    def outcome(self, text: object) -> str | None:
+        """The outcome that a person's words mean: the outcome itself, or one whose synonym is among the words."""
+        if text is True or text is False:
+            text = "yes" if text else "no"
+        said = str(text).strip().lower().replace("_", "-")
+        if said in self.outcomes:
+            return said
+        for outcome, words in self.synonyms.items():
+            if any(re.search(rf"(?<![a-z0-9]){re.escape(word)}(?![a-z0-9])", said) for word in words):
+                return outcome
+        named = [o for o in self.outcomes if re.search(rf"(?<![a-z0-9]){re.escape(o)}(?![a-z0-9])", said)]
+        return named[0] if len(named) == 1 and len(named[0]) > 3 else None
 
 
 class Expectation(_Strict):

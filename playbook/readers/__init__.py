@@ -21,7 +21,10 @@ from playbook.readers.source import Source, spool_stdin
 from playbook.series import FileReport, Run
 
 # One line a format: the module in this folder. They are imported on first use and must be quick to import.
-TABLE: tuple[str, ...] = ("csv_table",)
+TABLE: tuple[str, ...] = (
+    "json_lines",
+    "csv_table",
+)
 
 Progress = Callable[[str], None]  # called with the name of each file before it is read
 

@@ -143,19 +143,20 @@ class RunBuilder:
         if len(steps):
             self._last_step = int(steps[-1])
         for raw, column in columns.items():
-            if isinstance(column, np.ma.MaskedArray):
-                keep = ~np.ma.getmaskarray(column)
+            mask = np.ma.getmask(column)
+            if mask is not np.ma.nomask and mask.any():
+                keep = ~mask
                 self._columns.append(
                     (
                         raw,
                         rank,
                         steps[keep],
-                        np.asarray(column.data[keep], float),
+                        np.asarray(np.ma.getdata(column)[keep], float),
                         None if lines is None else lines[keep],
                     )
                 )
             else:
-                self._columns.append((raw, rank, steps, np.asarray(column, float), lines))
+                self._columns.append((raw, rank, steps, np.asarray(np.ma.getdata(column), float), lines))
 
     def event(
         self,

@@ -211,15 +211,13 @@ def _read_large(source: Source, builder: RunBuilder, shape: Shape, wanted: list[
             read = columnar.fetch(sql, [name for name, _ in chosen], guess)
         except columnar.QueryError:
             return False
-        lines = sum(chunk.count(b"\n") for chunk in source.chunks())
+        lines = source.line_count()
     size = len(read[chosen[0][0]])
     last = [split(text.decode("utf-8", "replace"), shape.delimiter) for text in end.split(b"\n")[-_LAST:]]
-    if not end.endswith(b"\n"):
-        lines += 1
-        if _cut(last[-1], len(shape.names), [cells[-1] for cells in last[1:-1] if cells]):
-            builder.problem(lines, "the last line is cut; it is left out", "", "cut")
-            read, size = {name: column[:-1] for name, column in read.items()}, size - 1
-            lines -= 1
+    before = [cells[-1] for cells in last[1:-1] if cells]
+    if not end.endswith(b"\n") and _cut(last[-1], len(shape.names), before):
+        builder.problem(lines, "the last line is cut; it is left out", "", "cut")
+        read, size, lines = {name: column[:-1] for name, column in read.items()}, size - 1, lines - 1
     numbered = np.arange(shape.first, shape.first + size, dtype=np.int64) if lines - shape.first + 1 == size else None
     builder.see(name for name in shape.names if name not in wanted)
     tabular.fill(builder, read, numbered, shape.first - 1 or 1)

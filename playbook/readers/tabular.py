@@ -76,7 +76,10 @@ def _step_column(builder: RunBuilder, columns: Columns) -> str | None:
             shown = ", ".join(list(columns)[:12]) + (", ..." if len(columns) > 12 else "")
             raise PlaybookError(builder.path, f"no step column `{builder.step_column}` (columns: {shown})", MAP_HINT)
         return found
-    counts = {raw: _whole(columns[raw]).sum() for raw in step_names(columns)}
+    names = [raw for raw in step_names(columns) if columns[raw].count()]
+    if len(names) == 1 and np.isfinite(np.ma.getdata(columns[names[0]])[:1]).all():
+        return names[0]
+    counts = {raw: _whole(columns[raw]).sum() for raw in names}
     most = max(counts.values(), default=0)
     fit = [
         raw for raw, count in counts.items() if most and count >= _FULL * most and count >= _FULL * columns[raw].count()
@@ -128,15 +131,14 @@ def _steps(
             steps, kept = _carried(steps, good)
         else:
             kept = None
-        if epoch is not None and epoch != counter:
+        if epoch is not None and epoch != counter and (np.diff(steps) < 0).any():
             steps = _unrolled(steps, columns[epoch] if kept is None else columns[epoch][kept])
         return steps, kept
     if epoch is not None:
         good = _whole(columns[epoch])
         values = np.ma.getdata(columns[epoch])[good]
-        if good.sum() >= _FULL * size and len(values) <= 1.5 * (np.count_nonzero(np.diff(values)) + 1) * _rank_count(
-            ranks
-        ):
+        turns = np.count_nonzero(np.diff(values)) + 1
+        if good.sum() >= _FULL * size and len(values) <= max(3, 1.5 * turns * len(np.unique(ranks))):
             steps, kept = _carried(np.where(good, np.ma.getdata(columns[epoch]), 0).astype(np.int64), good)
             return steps, None if good.all() else kept
     hint = MAP_HINT if epoch is None else ""
@@ -146,10 +148,6 @@ def _steps(
         own = np.flatnonzero(ranks == rank)
         steps[own] = np.arange(len(own))
     return steps, None
-
-
-def _rank_count(ranks: np.ndarray) -> int:
-    return len(np.unique(ranks))
 
 
 def _carried(steps: np.ndarray, good: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

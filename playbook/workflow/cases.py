@@ -80,7 +80,7 @@ def start(
     session = Session(book, tables, _size(case))
     if case.metrics:
         session.observe(_from_metrics(case, book, folder, cache))
-    session.observe(context_evidence(case.context, book))
+    session.observe(Evidence(s, o, "case", "context") for s, o in context_facts(case.context, book).items())
     known = [Evidence(s, str(case.answers[s]), "case", "known at the start") for s in case.given if s in case.answers]
     session.observe(e for e in known if has_outcome(book, e.signal, e.state))
     return session
@@ -91,13 +91,25 @@ def has_outcome(book: Book, signal: str, state: str) -> bool:
     return entry is not None and state in entry.outcomes
 
 
-def context_evidence(context: dict[str, Any], book: Book) -> list[Evidence]:
-    """The context of a case that the book has signals for."""
-    return [
-        Evidence(name, str(value).lower(), "case", "context")
-        for name, value in sorted(context.items())
-        if has_outcome(book, name, str(value).lower())
-    ]
+def context_facts(context: dict[str, Any], book: Book) -> dict[str, str]:
+    """The context of a case that the book has signals for, in the book's words; one GPU means no parallelism."""
+    facts = {}
+    for name, value in sorted(context.items()):
+        entry = book.signals.get(name)
+        outcome = entry.outcome(value) if entry is not None else None
+        if outcome is not None:
+            facts[name] = outcome
+    if _count(context.get("gpus")) == 1 and has_outcome(book, "parallelism", "single"):
+        facts.setdefault("parallelism", "single")
+    return facts
+
+
+def _count(value: Any) -> int:
+    """A number of GPUs as written in a context; 0 where it is none."""
+    try:
+        return max(0, int(float(value)))
+    except (TypeError, ValueError, OverflowError):
+        return 0
 
 
 def unmapped(case: CaseFile, book: Book) -> list[str]:
@@ -106,11 +118,8 @@ def unmapped(case: CaseFile, book: Book) -> list[str]:
 
 
 def _size(case: CaseFile) -> RunSize:
-    size = RunSize()
-    gpus = case.context.get("gpus")
-    if isinstance(gpus, (int, float)) and gpus >= 1:
-        size = replace(size, gpus=int(gpus), known=True)
-    return size
+    gpus = _count(case.context.get("gpus"))
+    return replace(RunSize(), gpus=gpus, known=True) if gpus else RunSize()
 
 
 def _from_metrics(case: CaseFile, book: Book, folder: Path, cache: dict[str, list[Evidence]] | None) -> list[Evidence]:

@@ -99,7 +99,7 @@ def compare(reference: str, run: str, mapping: tuple[str, ...], as_json: bool) -
 @common.json_option
 @common.knowledge_option
 def preflight(config: tuple[str, ...], as_json: bool, packs: tuple[Path, ...]) -> int:
-    """Check CONFIG (JSON, YAML, TOML, or a log with its arguments) against the checklists; exit 1 when something is bad."""
+    """Check CONFIG (JSON, YAML, TOML, the head of a log) against the checklists; exit 1 when one is bad."""
     from playbook import readers
     from playbook.workflow.book import open_book
     from playbook.workflow.preflight import preflight as judge

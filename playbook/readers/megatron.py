@@ -1,0 +1,121 @@
+"""Logs of Megatron-LM and Megatron-DeepSpeed: ` iteration 100/ 500 | consumed samples: ... | lm loss: 6.1E+00 | ...`.
+
+Takes the rows (also when a chronicle broke them over several lines), validation rows, the arguments block and the memory
+of each rank. A row whose iterations were all skipped has no loss; it is left out there and not filled.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from playbook.readers import notable, printed_config, text
+from playbook.readers.base import RunBuilder, number
+from playbook.readers.rows import Rows, Taker, walk
+from playbook.readers.source import Source
+
+NAME = "megatron"
+TITLE = "Megatron-LM and Megatron-DeepSpeed log"
+
+ROW = re.compile(r"\biteration\s+(\d+)\s*/\s*(\d+)\s*\|")
+_HEAD = re.compile(r"^-{8,} (?:end of )?arguments -{8,}|tensor-model-parallel size: |tensor_model_parallel_size \.{2,}")
+_VALIDATION = re.compile(r"validation loss at (?:iteration (\d+)|the end of training)[^|]*\|(.*)")
+_MEMORY = re.compile(r"\[Rank (\d+)\] \((?:after )?(\d+) iterations\) memory \(MB\) \|(.*)")
+_WORLD = re.compile(r"using world size: (\d+)")
+_SIZES = re.compile(r"(data|tensor-model|pipeline-model|context|expert-model)-parallel[- ]size: (\d+)")
+_BATCHES = re.compile(r"(?:time \(ms\) \|.*?|^\s+)batch-generator[ .]*: \(?([\d.]+)(?:, ([\d.]+)\))?")
+_WRAPPED = 3  # lines over which a row may be broken
+
+
+def sniff(head: bytes, path: Path) -> int:
+    rows, _ = text.share(head, ROW)
+    if rows:
+        return 85
+    return 60 if text.share(head, _HEAD)[0] else 0
+
+
+def read(source: Source, builder: RunBuilder) -> None:
+    walk(source, builder, (taker, printed_config.watch), notable.watch)
+
+
+def fields(shown: str) -> dict[str, float]:
+    """`key: value | key: value |` -> numbers; what a torn line damaged is left out."""
+    values: dict[str, float] = {}
+    for part in shown.split("|"):
+        key, _, value = part.rpartition(":")
+        found = number(value)
+        if found is not None and (key := key.strip()) and len(key) < 80:
+            values.setdefault(key, found)
+    return values
+
+
+def taker(rows: Rows) -> Taker:
+    """Takes Megatron rows line by line."""
+    pending: list[str] = []
+    place = [0]
+
+    def put() -> None:
+        shown = " ".join(pending)
+        pending.clear()
+        hit = None
+        for hit in ROW.finditer(shown):  # a torn line holds two: the last one is whole
+            pass
+        if hit is None:
+            return
+        values = fields(shown[hit.end() :])
+        if rows.count == 0:
+            rows.builder.set_config({"train_iters": int(hit[2])})
+        if values:
+            rows.add(int(hit[1]), values, place[0], text.split(shown).rank)
+
+    def take(line_number: int, line: str | None) -> bool:
+        if pending:
+            if line is not None and "|" in line and not ROW.search(line) and not _other(line):
+                pending.append(line.strip())
+                if line.rstrip().endswith("|") or len(pending) >= _WRAPPED:
+                    put()
+                return True
+            put()
+        if line is None or "|" not in line:
+            if line is not None and "-parallel" in line and (hit := _WORLD.search(line)):
+                sizes = {f"{key.replace('-', '_')}_parallel_size": int(size) for key, size in _SIZES.findall(line)}
+                rows.builder.set_config({"world_size": int(hit[1]), **sizes})
+            if line is not None and "batch-generator" in line:
+                return batches(line_number, line)
+            return False
+        if ROW.search(line):
+            pending.append(line)
+            place[0] = line_number
+            if line.rstrip().endswith("|"):
+                put()
+            return True
+        if hit := _VALIDATION.search(line):
+            values = {}
+            for key, value in fields(hit[2]).items():
+                name = "validation ppl" if key.upper().endswith("PPL") else f"validation {key.removesuffix(' value')}"
+                values.setdefault(name, value)
+            step = int(hit[1]) if hit[1] else rows.last_step
+            return step is not None and bool(values) and (rows.add(step, values, line_number) or True)
+        if hit := _MEMORY.search(line):
+            found = fields(hit[3]).get("max allocated")
+            if found is not None:
+                rows.add(int(hit[2]), {"max memory allocated": found}, line_number, int(hit[1]))
+            return True
+        return batches(line_number, line)
+
+    def batches(line_number: int, line: str) -> bool:
+        hit = _BATCHES.search(line)
+        if hit is None or rows.last_step is None:
+            return False
+        waited = number(hit[2] or hit[1])
+        if waited is not None:
+            rows.add(rows.last_step, {"batch-generator": waited}, line_number, None, line)
+        return True
+
+    return take
+
+
+def _other(line: str) -> bool:
+    """Lines with bars that are no continuation of a row."""
+    start = line.lstrip()
+    return start.startswith(("time (ms)", "[", "-----", "validation")) or "memory (MB)" in line

@@ -1,0 +1,233 @@
+"""The configuration that a log prints at its start -> flat {dotted name: value}.
+
+Understands dotted argument lists (Megatron-LM, DeepSpeed), `Namespace(...)`, Python dict prints, dataclass prints
+(`TrainConfig(model=ModelConfig(...))`), JSON blocks and statements such as `optimizer = dict(type='SGD', lr=0.1)`.
+Nothing is evaluated: text is parsed and literals are taken.
+"""
+
+from __future__ import annotations
+
+import ast
+import json
+import re
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from playbook.readers import text
+from playbook.readers.rows import Rows, Taker
+
+_ARGUMENT = re.compile(r"^\s{0,4}(?P<key>[A-Za-z_][\w.]*) ?\.{2,} ?(?P<value>\S.*)$")
+_DEEPSPEED = re.compile(r"config\.py:\d+:print\w*\]\s+(?P<key>[a-z_]\w*) (?:\.{2,}| ) ?(?P<value>\S.*)$")
+_ECHO = re.compile(r"(?<![\w.])(?:[A-Za-z_]\w*)\((?=[A-Za-z_]\w*=)")
+_BLOCK = re.compile(r"(?:^|[\s=:])\{\s*$")
+_YAML_HEAD = re.compile(r"(?:[Ff]ull config|[Cc]onfig(?:uration)?|CONFIG)[^:\n]{0,40}:\s*$")
+_YAML_LINE = re.compile(r"\s*(?:- |[\w.]+:(?:\s|$)|[)\]}]|$)")
+_OPAQUE = re.compile(r"<[^<>]{1,120}>")  # <ShardingStrategy.FULL_SHARD: 1>
+_STATEMENT = re.compile(r"^(?P<key>[A-Za-z_]\w*) = (?P<value>.+)$")
+_OPTION = re.compile(r"(?<=\s)--([A-Za-z][\w\-.]*)(?:[ =](?!-{1,2}[A-Za-z])('[^']*'|\"[^\"]*\"|[^\s\\]+))?")
+_COMMAND = re.compile(r"\bcmd = |\b(?:python[\d.]*|torchrun|deepspeed|accelerate launch|srun|mpirun)\b")
+_FEW_OPTIONS = 4  # of a command line that is a training job's
+_MAX_TEXT = 200_000  # characters of one printed configuration
+_MAX_LINES = 2_000  # of one block
+_IN_JSON = re.compile(r"\s*(?:[\"'{}\[\]]|-?[\d.]+(?:e[+-]?\d+)?,?\s*$|(?:true|false|null|True|False|None),?\s*$)")
+_IN_CALL = re.compile(r"\s+\S|[)\]}]")
+_MAX_KEYS = 4_000
+_MAX_DEPTH = 12
+
+
+def scalar(shown: str) -> Any:
+    """The Python value that a printed setting stands for; the text itself where it is no literal."""
+    shown = shown.strip()
+    if len(shown) > 2_000:
+        return shown[:2_000]
+    try:
+        found = ast.literal_eval(shown)
+    except (ValueError, SyntaxError, RecursionError, MemoryError):
+        return {"true": True, "false": False, "null": None}.get(shown, shown)
+    return found if isinstance(found, (int, float, str, bool, type(None))) else _plain(found)
+
+
+def _plain(found: Any) -> Any:
+    if isinstance(found, (list, tuple)) and all(
+        isinstance(item, (int, float, str, bool, type(None))) for item in found
+    ):
+        return list(found)
+    if isinstance(found, dict):
+        return {str(key): _plain(item) for key, item in found.items()}
+    return found if isinstance(found, (int, float, str, bool, type(None))) else str(found)
+
+
+def flat(values: Mapping[str, Any], prefix: str = "", depth: int = 0) -> dict[str, Any]:
+    """Nested settings under dotted names."""
+    result: dict[str, Any] = {}
+    for key, value in values.items():
+        name = f"{prefix}{key}"
+        if isinstance(value, Mapping) and depth < _MAX_DEPTH:
+            result.update(flat(value, f"{name}.", depth + 1))
+        else:
+            result[name] = value
+        if len(result) > _MAX_KEYS:
+            break
+    return result
+
+
+def expression(shown: str) -> dict[str, Any] | None:
+    """The settings of a printed dict, Namespace or dataclass; None where the text is none of them."""
+    if len(shown) > _MAX_TEXT:
+        return None
+    try:
+        tree = ast.parse(_OPAQUE.sub(lambda hit: repr(hit[0]), shown.strip()), mode="eval")
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return None
+    found = _value(tree.body, 0)
+    return found if isinstance(found, dict) else None
+
+
+def _value(node: ast.expr, depth: int) -> Any:
+    if depth > _MAX_DEPTH:
+        return None
+    if isinstance(node, ast.Call):
+        named = {key.arg: _value(key.value, depth + 1) for key in node.keywords if key.arg}
+        return named or (_value(node.args[0], depth + 1) if len(node.args) == 1 else None)
+    if isinstance(node, ast.Dict):
+        return {
+            str(key.value): _value(item, depth + 1)
+            for key, item in zip(node.keys, node.values, strict=True)
+            if isinstance(key, ast.Constant)
+        }
+    if isinstance(node, (ast.List, ast.Tuple)):
+        items = [_value(item, depth + 1) for item in node.elts[:50]]
+        return (
+            items if all(isinstance(item, (int, float, str, bool, type(None))) for item in items) else str(items)[:500]
+        )
+    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub) and isinstance(node.operand, ast.Constant):
+        number = node.operand.value
+        return -number if isinstance(number, (int, float)) else None
+    if isinstance(node, ast.Constant):
+        return node.value if isinstance(node.value, (int, float, str, bool, type(None))) else str(node.value)
+    if isinstance(node, (ast.Name, ast.Attribute)):
+        return ast.unparse(node)
+    return None
+
+
+def watch(rows: Rows) -> Taker:
+    """A taker of configuration lines; the settings go to the builder as they come (a resumed run prints them again)."""
+    builder = rows.builder
+    block: list[str] = []
+    outline: list[str] = []  # lines of a printed YAML configuration
+    depth = 0
+    json_like = True
+
+    def one_line(body: str) -> bool:
+        if rows.count == 0 and " --" in body and _COMMAND.search(body):
+            options = _OPTION.findall(body[:_MAX_TEXT])
+            if len(options) >= _FEW_OPTIONS:
+                builder.set_config({key.replace("-", "_"): scalar(shown) if shown else True for key, shown in options})
+                return False  # a launcher's line may be notable as well
+        if "...." in body or ".. " in body:
+            hit = _ARGUMENT.match(body)
+            if hit:
+                builder.set_config({hit["key"]: scalar(hit["value"])})
+                return True
+        start = body.find("{'")
+        if start >= 0 and body.rstrip().endswith("}") and len(body) > 200:
+            found = expression(body[start:])
+            if found and len(found) > 5 and _settings(found):
+                builder.set_config(flat(found))
+                return True
+        if (hit := _ECHO.search(body)) and body.rstrip().endswith(")") and body.count("=") > 3:
+            found = expression(body[hit.start() :])
+            if found and len(found) > 3:
+                builder.set_config(flat(found))
+                return True
+        return False
+
+    def take(number: int, line: str | None) -> bool:
+        nonlocal depth, json_like
+        if line is None:
+            if outline:
+                _take_yaml("\n".join(outline[1:]), builder.set_config)
+            return False
+        if outline and (_YAML_LINE.match(line) or line[:1] == " ") and len(outline) < _MAX_LINES:
+            outline.append(line)
+            return True
+        if outline:
+            _take_yaml("\n".join(outline[1:]), builder.set_config)
+            outline.clear()
+        if rows.count == 0 and line.rstrip().endswith(":") and _YAML_HEAD.search(line):
+            outline.append(line)
+            return False
+        if block and not (_IN_JSON if json_like else _IN_CALL).match(line):
+            block.clear()  # a row or a message: the block was none, or was torn
+        if block:
+            block.append(line)
+            depth += line.count("{") - line.count("}") + line.count("(") - line.count(")")
+            if depth <= 0 or len(block) > _MAX_LINES:
+                if depth <= 0:
+                    _take_block("\n".join(block), builder.set_config)
+                block.clear()
+            return True
+        if hit := _DEEPSPEED.search(line):
+            if _BLOCK.search(hit["value"]):
+                block.append(line[line.index(hit["key"]) :])
+                depth, json_like = 1, True
+            else:
+                builder.set_config({hit["key"]: scalar(hit["value"])})
+            return True
+        if "=" not in line and "..." not in line and "{" not in line and " --" not in line:
+            return False
+        body = text.split(line).body
+        if _BLOCK.search(body) and len(body) < 120 and rows.count == 0 and "if " not in body and "class " not in body:
+            block.append(body)
+            depth, json_like = 1, True
+            return True
+        if (hit := _STATEMENT.match(body)) and rows.count == 0 and "dict(" in hit["value"]:
+            depth = body.count("(") - body.count(")")
+            if depth > 0:
+                json_like = False
+                block.append(body)
+                return True
+            return _take_block(body, builder.set_config)
+        return one_line(body)
+
+    return take
+
+
+def _settings(found: Mapping[str, Any]) -> bool:
+    """A printed dict of settings and not one of metrics: it is nested, or holds words and switches."""
+    return any(isinstance(value, (dict, bool)) or value is None for value in found.values())
+
+
+def _take_yaml(shown: str, use: Callable[[Mapping[str, Any]], None]) -> None:
+    """A printed YAML configuration (detectron2, Hydra); what is none is left alone."""
+    if not shown.strip() or len(shown) > _MAX_TEXT:
+        return
+    import yaml
+
+    try:
+        found = yaml.load(shown, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
+    except (yaml.YAMLError, ValueError, RecursionError):
+        return
+    if isinstance(found, dict) and len(found) > 1:
+        use({key: _plain(value) for key, value in flat({str(key): value for key, value in found.items()}).items()})
+
+
+def _take_block(shown: str, use: Callable[[Mapping[str, Any]], None]) -> bool:
+    """A JSON block (`json = {...}`), or a statement with `dict(...)`."""
+    start = shown.find("{")
+    if start >= 0:
+        name = re.search(r"([A-Za-z_]\w*)\s*(?:=|\.{2,}|:)?\s*$", shown[:start])
+        try:
+            found = json.loads(shown[start : shown.rindex("}") + 1])
+        except (ValueError, RecursionError):
+            found = expression(shown[start : shown.rfind("}") + 1])
+        if isinstance(found, dict):
+            prefix = f"{name[1]}." if name and name[1] not in ("json", "config", "Config", "args", "CONFIG") else ""
+            use(flat(found, prefix))
+            return True
+    if (hit := re.match(r"\s*(?P<key>[A-Za-z_]\w*) = (?P<value>.+)\Z", shown, re.DOTALL)) and (
+        found := expression(hit["value"])
+    ):
+        use(flat(found, f"{hit['key']}."))
+        return True
+    return False

@@ -1,0 +1,231 @@
+"""The rows of a text log on their way to the builder, and the loop over its lines that every text reader shares.
+
+Many ranks may write into one log: a line that is repeated is taken once, a label decides whose row it is, and rows of
+one step with other values and no label stay in file order and are told as a problem once.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Callable, Iterable, Mapping
+
+import numpy as np
+
+from playbook.readers import text
+from playbook.readers.base import RunBuilder, whole_step
+from playbook.readers.source import Source
+
+Taker = Callable[[int, "str | None"], bool]  # (line number, cleaned line or None at the end) -> True where it took it
+
+_KEPT_STEPS = 2  # distinct steps back that a repeated line is looked for: more would swallow the replay of a resume
+_CLASHES = 3  # times that a step is logged twice in a row before it is told: once or twice is a restart
+_CUT = 3  # points by which the ranks of one log may differ in length when it was cut in the middle of a step
+
+_Points = tuple[array, array, array]  # steps, values, lines
+
+
+class Rows:
+    """Collects rows, then decides: one series for the job, or one a rank."""
+
+    def __init__(self, builder: RunBuilder) -> None:
+        self.builder = builder
+        self.count = 0
+        self.last_step: int | None = None
+        self.pulse = 0  # grows with every row that was met, also where a reader holds it back until the end
+        self._points: dict[str, dict[int | None, _Points]] = {}
+        self._seen: dict[int, set[tuple[int | None, str]]] = {}
+        self._losses: dict[tuple[str, int | None], float] = {}
+        self._clashes = 0
+
+    def add(
+        self, step: float, values: Mapping[str, float], line: int, rank: int | None = None, said: str | None = None
+    ) -> bool:
+        """One row; `said` is the text that makes it equal to another one. False for a repetition or an absurd step."""
+        whole = whole_step(step)
+        if whole is None:
+            return False
+        key = (rank, said if said is not None else str(sorted(values.items())))
+        seen = self._seen.get(whole)
+        if seen is None:
+            self._seen[whole] = {key}
+            if len(self._seen) > _KEPT_STEPS:
+                del self._seen[next(iter(self._seen))]
+        elif key in seen:
+            return False
+        else:
+            seen.add(key)
+        self._watch(whole, values, line, rank)
+        self.count += 1
+        self.pulse += 1
+        self.last_step = whole
+        for raw, number in values.items():
+            by_rank = self._points.setdefault(raw, {})
+            points = by_rank.get(rank)
+            if points is None:
+                points = by_rank[rank] = (array("q"), array("d"), array("q"))
+            points[0].append(whole)
+            points[1].append(number)
+            points[2].append(line)
+        return True
+
+    def point(self, raw: str, number: float, line: int) -> None:
+        """A number that a notable line tells (the loss scale after an overflow): belongs to the last row."""
+        points = self._points.setdefault(raw, {}).setdefault(None, (array("q"), array("d"), array("q")))
+        for column, entry in zip(points, (self.last_step or 0, number, line), strict=True):
+            column.append(entry)
+
+    def columns(self, steps: np.ndarray, columns: Mapping[str, np.ndarray], lines: np.ndarray) -> None:
+        """Many rows of the whole job at once (NaN in a masked array: not logged), in file order with `add`."""
+        self.count += len(steps)
+        self.pulse += len(steps)
+        self.last_step = int(steps[-1])
+        self._seen.clear()
+        self._losses.clear()
+        for raw, column in columns.items():
+            keep = ~np.ma.getmaskarray(column)
+            points = self._points.setdefault(raw, {}).setdefault(None, (array("q"), array("d"), array("q")))
+            points[0].frombytes(np.ascontiguousarray(steps[keep], np.int64).tobytes())
+            points[1].frombytes(np.ascontiguousarray(np.ma.getdata(column)[keep], np.float64).tobytes())
+            points[2].frombytes(np.ascontiguousarray(lines[keep], np.int64).tobytes())
+
+    def _watch(self, step: int, values: Mapping[str, float], line: int, rank: int | None) -> None:
+        """Tell once that several writers share the log without a label."""
+        if self._clashes >= _CLASHES or rank is not None:
+            return
+        if step != self.last_step:
+            self._losses.clear()
+        for raw, number in values.items():
+            if "loss" not in raw.lower() or "scale" in raw.lower():
+                continue
+            before = self._losses.setdefault((raw, rank), number)
+            if before != number and not (before != before and number != number):
+                self._clashes += 1
+                if self._clashes < _CLASHES:
+                    return
+                self.builder.problem(
+                    line,
+                    f"step {step} is logged again with another {raw} and without a rank label; file order is kept",
+                    "if several ranks write into this log, label them (srun --label, torchrun --tee) or log one rank",
+                    "unlabelled-ranks",
+                )
+                return
+
+    def finish(self) -> None:
+        """Hand everything to the builder."""
+        for raw, by_rank in self._points.items():
+            for rank, points in _owners(by_rank).items():
+                self.builder.add_columns(
+                    np.frombuffer(points[0], np.int64),
+                    {raw: np.frombuffer(points[1], np.float64)},
+                    np.frombuffer(points[2], np.int64),
+                    rank,
+                )
+        self.builder.rows = self.count
+
+
+def _owners(by_rank: dict[int | None, _Points]) -> dict[int | None, _Points]:
+    """Who logged a metric: nobody in particular where one rank speaks, or where all ranks say the same."""
+    labelled = sorted(rank for rank in by_rank if rank is not None)
+    if len(labelled) > 1:
+        longest = max(labelled, key=lambda rank: (len(by_rank[rank][0]), -rank))
+        if all(_same(by_rank[rank], by_rank[longest]) for rank in labelled):
+            for rank in labelled:
+                if rank != longest:
+                    del by_rank[rank]
+            labelled = [longest]
+    if len(labelled) == 1:
+        points = by_rank.pop(labelled[0])
+        by_rank[None] = _in_file_order(by_rank[None], points) if None in by_rank else points
+    return by_rank
+
+
+def _same(one: _Points, other: _Points) -> bool:
+    n = min(len(one[0]), len(other[0]))
+    if not n or abs(len(one[0]) - len(other[0])) > _CUT or one[0][:n] != other[0][:n]:
+        return False
+    return bool(np.array_equal(np.frombuffer(one[1])[:n], np.frombuffer(other[1])[:n], equal_nan=True))
+
+
+def _in_file_order(one: _Points, other: _Points) -> _Points:
+    for target, more in zip(one, other, strict=True):
+        target.extend(more)
+    order = np.argsort(np.frombuffer(one[2], np.int64), kind="stable")
+    return (
+        array("q", np.frombuffer(one[0], np.int64)[order].tobytes()),
+        array("d", np.frombuffer(one[1], np.float64)[order].tobytes()),
+        array("q", np.frombuffer(one[2], np.int64)[order].tobytes()),
+    )
+
+
+class EpochSteps:
+    """Turns (epoch, batch of the epoch) into a step of the run. Epochs may have different lengths and start at 0 or 1.
+
+    A count that goes on rising through the epochs is a step already and stays as it is.
+    """
+
+    def __init__(self) -> None:
+        self._offsets: dict[int, int] = {}
+        self._length: dict[int, int] = {}
+        self._last = (0, 0)
+
+    def step(self, epoch: int, batch: int, length: int | None = None, restarts: bool = False) -> int:
+        """`length` of an epoch where the line says it; `restarts`: the format counts from 0 in each epoch."""
+        if epoch not in self._offsets:
+            self._offsets[epoch] = self._start(epoch, batch, length or 0, restarts)
+        if length:
+            self._length[epoch] = length
+        self._last = (epoch, batch)
+        return self._offsets[epoch] + batch
+
+    def _start(self, epoch: int, batch: int, length: int, restarts: bool) -> int:
+        """Steps before the first batch of an epoch that is met for the first time."""
+        if not self._offsets:
+            return max(0, epoch - 1) * length if restarts else 0
+        before = epoch - 1 if epoch - 1 in self._offsets else max((e for e in self._offsets if e < epoch), default=None)
+        if before is None:
+            first = min(self._offsets)
+            return max(0, self._offsets[first] - (first - epoch) * length) if restarts else 0
+        if not restarts and batch >= self._last[1]:
+            return self._offsets[before]
+        lasted = self._length.get(before) or (self._last[1] if self._last[0] == before else 0)
+        return self._offsets[before] + (epoch - before) * lasted
+
+    def end(self, epoch: int) -> int | None:
+        """The step at which an epoch ends, None where its batches were not seen."""
+        if epoch not in self._offsets:
+            return None
+        return self._offsets[epoch] + (self._length.get(epoch) or (self._last[1] if self._last[0] == epoch else 0))
+
+
+def walk(
+    source: Source,
+    builder: RunBuilder,
+    makers: Iterable[Callable[[Rows], Taker]],
+    otherwise: Callable[[Rows], Callable[[int, str], None]] | None = None,
+) -> Rows:
+    """Offer every line to the takers in turn; what none takes goes to `otherwise` (notable lines).
+
+    The row of a last line without its end is not taken: a cut number is a wrong number and not a missing one.
+    """
+    rows = Rows(builder)
+    takers = [make(rows) for make in makers]
+    see = otherwise(rows) if otherwise else None
+    for number, raw, whole in source.marked_lines():
+        line = text.clean(raw)
+        if not line or line.isspace():
+            continue
+        if not whole:
+            if see:
+                see(number, line)
+            builder.problem(
+                number, "the last line has no line end and may be cut; no number of it was taken", code="cut"
+            )
+            continue
+        if not any(take(number, line) for take in takers) and see:
+            see(number, line)
+    for take in takers:
+        take(0, None)
+    if see:
+        see(0, "")
+    rows.finish()
+    return rows

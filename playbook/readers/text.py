@@ -1,0 +1,201 @@
+"""One line of a text log: what is in front of it (rank, time, level), and the `key value` pairs that it holds.
+
+Handles ANSI codes, labels of torchrun, srun, mpirun, ray and pdsh, time stamps of the usual loggers, units glued or
+apart, thousands separators, `value (average)`, and numbers that a torn line ran into the next word (not taken).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from functools import lru_cache
+from typing import NamedTuple
+
+ANSI = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-Z\\-_=>])")
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f]")
+
+# A number as logged: 1e-5, 131,072, 7.343709E+00, .5, nan, -inf.
+NUM = r"[-+]?(?:(?:\d{1,3}(?:,\d{3})+(?!\d)|\d+)(?:\.\d*)?|\.\d+)(?:[eE][-+]?\d+)?|[-+]?\b(?:[nN][aA][nN]|[iI][nN][fF](?:inity)?)"
+_UNITS = (
+    r"%|ms|us|µs|ns|secs?|seconds?|s|mins?|minutes?|hrs?|hours?|h|m|[kKMGT]i?[bB]|[kKMGTB]|[kKMGT]?Hz|°?C|W|x|"
+    r"(?:[kM]?(?:tok|tokens?|samples?|it|iters?|steps?|img|images?|seq|words?|[kMG]i?B)|[TGP]?FLOPS?|[TGP]?FLOPs?)/?(?:s|sec|GPU|gpu)?(?:/GPU|/gpu)?|TFLOPs|it/s|s/it|sec/it"
+)
+_UNIT = rf"(?P<unit>{_UNITS}|(?: (?:ms|us|s|%|[kKMGT]i?B|W|MHz)(?![\w/])))?"  # glued, or one of a few apart
+_END = r"(?=$|[\s,;|)\]}'\"(]|\.(?:\s|$))"
+_WRAP = r"['\"]?\[?(?:np\.float\d+\(|tensor\()?['\"]?"
+PAIR = re.compile(
+    rf"(?P<key>[A-Za-z_][\w./@+\-]*(?:\[\w+\])?)['\"]?(?P<paren> ?\([^()|=]{{1,14}}\))?\s*(?P<sep>[:=])\s*{_WRAP}"
+    rf"(?P<num>{NUM}){_UNIT}{_END}"
+)
+_SEGMENT = re.compile(
+    rf"\s*(?P<key>[A-Za-z_][\w./@+\-]*(?: [A-Za-z_][\w./@+\-]*){{0,3}}?)\s+(?P<num>{NUM})\s?{_UNIT}"
+    r"(?:\s*\([^()]*\))?\s*\Z"
+)
+_WORDS = re.compile(rf"(?:^|(?<=[\s,;|(]))(?P<key>[A-Za-z_][\w./\-]*)\s+(?P<num>{NUM}){_UNIT}{_END}")
+
+# Words that belong to the name when they stand before it with a blank between ("lm loss", "number of nan iterations").
+_QUALIFIERS = frozenset(
+    "lm grad gradient learning train training val valid validation test eval dev aux auxiliary global batch consumed "
+    "skipped nan number of step total load balancing router z per iteration elapsed time weight weights param params num "
+    "mtp policy value actor critic actual loss mean average avg reduced running best local micro nll mlm gpu peak max "
+    "tokens samples world size model throughput attention attn logit logits embedding norm moe expert update unclipped "
+    "clipped iter seq sequence reward entropy in raw".split()
+)
+
+METRIC = re.compile(
+    r"loss|ppl|perplex|bpb|(?<![a-z])(?:acc|lr|kl|nll|wer|cer|bleu|auc|map|mse|mae|psnr|snr|si_?sd?r|elbo|norm|gnorm|ce)"
+    r"(?![a-z])|accuracy|learning[ _]?rate|grad|reward|return|entropy|scale|error_rate|score",
+    re.IGNORECASE,
+)
+
+_PLAIN = frozenset(("time", "dt", "mfu", "Time", "tok/s", "tps"))  # may stand before a number without a sign between
+
+_RANK = (
+    r"\[\s*[rR]ank[ :_]?\s*(?P<rank>\d+)\s*\](?:\[[^\]]*\])?:?",  # [rank3]: of torchrun and of PyTorch
+    r"\[(?:default|worker|trainer|actor)(?P<local>\d+)\]:",  # [default7]: of torchrun --tee
+    r"\[\d+,(?P<mpi>\d+)\]<std(?:out|err)>:",  # mpirun --tag-output
+    r"\(\w+ pid=\d+(?:, ip=[\d.]+)?\)",  # ray
+    r"(?:[A-Za-z][\w.\-]*-)?[A-Za-z][\w.\-]*:(?P<host>\d+)(?=\t)",  # host:0<tab> of OLMo
+)
+_TIME = (
+    r"\[?(?P<iso>\d{4}[-/]\d{2}[-/]\d{2}[T ]\d{2}:\d{2}:\d{2}(?:[.,]\d+)?(?:Z|[+-]\d{2}:?\d{2})?)\]?",
+    r"\[?(?P<clock>\d{2}:\d{2}:\d{2}(?:[.,]\d+)?)\]?",
+    r"\[?(?P<short>\d{2}[/-]\d{2} \d{2}:\d{2}:\d{2}(?:[.,]\d+)?)\]?",
+    r"\[?(?P<named>(?:[A-Z][a-z]{2} )?[A-Z][a-z]{2} {1,2}\d{1,2} (?:\d{4} )?\d{2}:\d{2}:\d{2}(?:\.\d+)?(?: \d{4})?)\]?",
+    r"[IWEF](?P<glog>\d{4} \d{2}:\d{2}:\d{2}\.\d+) +\d+ [\w./]+:\d+\]",
+    r"\[(?P<epoch>\d{9,10}\.\d+)\]",
+)
+_LEVEL = (
+    r"\[?(?:INFO|WARNING|WARN|ERROR|DEBUG|CRITICAL|FATAL)\]?:?(?=[\s|:-]|$)",
+    r"\[[\w.\-]+\.py:\d+(?::\w+)?\]",  # [logging.py:96:log_dist]
+    r"\[[A-Za-z_][\w.]*\](?=\s*[\[\-:])",  # [fairseq.trainer][INFO]
+    r"[A-Za-z_][\w.]*(?=\s+[-|]\s+(?:INFO|WARNING|ERROR|DEBUG))",  # mmcls - INFO
+    r"[A-Za-z_][\w.]*(?=\s+(?:INFO|WARNING|ERROR|DEBUG)[:\s])",  # d2.utils.events INFO:
+    r"[A-Za-z_]\w*\.[\w.]*(?=\s\|\s)",  # | INFO | fairseq.trainer |
+    r"[A-Za-z_][\w.]*:\d+(?=\t)",  # train:417<tab>
+    r"[|\-](?=\s)",
+)
+_PREFIX = re.compile("|".join((*_RANK, *_TIME, *_LEVEL)))
+_SRUN = re.compile(r" {0,4}(?P<rank>\d{1,5}):(?: |$)")  # srun --label
+_PDSH = re.compile(r"[A-Za-z][\w\-]*\d[\w.\-]*: (?=\[|\d{4}-)")  # worker-1: [2023-...
+_PARTS = 9  # labels, times and levels in front of one line
+
+
+class Line(NamedTuple):
+    """One line without what the launcher and the logger put before it; the body keeps its own indentation."""
+
+    rank: int | None
+    time: str | None
+    body: str
+
+
+def clean(text: str) -> str:
+    """The line without colours and other control characters (tabs stay)."""
+    if "\x1b" in text:
+        text = ANSI.sub("", text)
+    return _CONTROL.sub("", text) if _CONTROL.search(text) else text
+
+
+def split(text: str) -> Line:
+    """Take labels, times and levels off the front of a cleaned line."""
+    rank: int | None = None
+    time: str | None = None
+    if hit := _SRUN.match(text):
+        rank, text = int(hit["rank"]), text[hit.end() :]
+    elif hit := _PDSH.match(text):
+        text = text[hit.end() :]
+    at = 0
+    for _ in range(_PARTS):
+        start = at
+        while start < len(text) and text[start] in " \t" and at:
+            start += 1
+        hit = _PREFIX.match(text, start)
+        if hit is None:
+            break
+        for name, value in hit.groupdict().items():
+            if value is None:
+                continue
+            if name in ("rank", "local", "mpi", "host"):
+                rank = int(value[:9]) if rank is None else rank
+            else:
+                time = time or value
+        at = hit.end()
+    if at and text[at : at + 1] in (" ", "\t"):
+        at += 1
+    return Line(rank, time, text[at:])
+
+
+def value(text: str, unit: str | None = None) -> float:
+    """The number of a NUM match. A glued unit of time becomes seconds, k and M become factors; others change nothing."""
+    number = float(text.replace(",", ""))
+    unit = unit and unit.strip()
+    if unit in ("ms",):
+        return number / 1e3
+    if unit in ("us", "µs"):
+        return number / 1e6
+    if unit in ("min", "mins", "minutes"):
+        return number * 60
+    if unit and unit[0] == "k" and not unit.startswith(("kB", "kiB", "kHz")):
+        return number * 1e3
+    if unit == "K" or (unit and unit[0] == "M" and "/" in unit and not unit.startswith(("MB", "MiB"))):
+        return number * (1e3 if unit == "K" else 1e6)
+    return number
+
+
+def pairs(body: str) -> dict[str, float]:
+    """All `key: value`, `key=value` and, on lines cut by | or tabs or of alternating words, `key value` numbers.
+
+    The first value of a key counts: in `3.63 (3.60)` the second one is an average.
+    """
+    found: dict[str, float] = {}
+    taken_to = 0
+    for hit in PAIR.finditer(body):
+        key = _whole_key(body, hit, taken_to)
+        taken_to = hit.end()
+        found.setdefault(key, value(hit["num"], hit["unit"]))
+    if body.count("|") > 1 or "\t" in body:
+        for part in re.split(r"[|\t]", body):
+            if hit := _SEGMENT.match(part):
+                found.setdefault(hit["key"], value(hit["num"], hit["unit"]))
+    for hit in _WORDS.finditer(body):
+        if METRIC.search(hit["key"]) or hit["key"] in _PLAIN:
+            found.setdefault(_whole_key(body, hit, 0), value(hit["num"], hit["unit"]))
+    return found
+
+
+def _whole_key(body: str, hit: re.Match[str], floor: int) -> str:
+    """The key with the words before it that belong to it, and its unit in brackets: "iter time (s)", "lm loss"."""
+    start = hit.start("key")
+    key = hit["key"]
+    for _ in range(5):
+        if start <= floor or body[start - 1] != " " or start < 2 or body[start - 2] == " ":
+            break
+        before = start - 1
+        begin = before
+        while begin > floor and (body[begin - 1].isalnum() or body[begin - 1] in "_/"):
+            begin -= 1
+        word = body[begin:before]
+        if word.lower() not in _QUALIFIERS or (begin and body[begin - 1] not in " ,;|[(\t"):
+            break
+        key, start = f"{word} {key}", begin
+    paren = hit.groupdict().get("paren")
+    return key + (paren if paren and paren.startswith(" ") else (" " + paren if paren else ""))
+
+
+@lru_cache(maxsize=4)
+def head_lines(head: bytes) -> tuple[str, ...]:
+    """The first look at a file as cleaned lines, for `sniff`; progress bars count as lines of their own."""
+    text = head.replace(b"\0", b"").decode("utf-8", "replace")
+    return tuple(clean(line) for line in re.split(r"[\r\n]+", text) if line.strip())
+
+
+def share(head: bytes, pattern: re.Pattern[str], at_most: int = 4_000) -> tuple[int, int]:
+    """(lines that the pattern is found in, lines looked at) of the first look."""
+    lines = head_lines(head)[:at_most]
+    return sum(1 for line in lines if pattern.search(line)), len(lines)
+
+
+def iter_numbers(text: str) -> Iterator[float]:
+    """Every number of a list such as `[9.6e-06, 9.6e-06]`."""
+    for hit in re.finditer(NUM, text):
+        yield value(hit[0])

@@ -1,0 +1,87 @@
+"""Any text log of a training job: rows of every family that we know, rows of any logger, and notable lines.
+
+The fallback of the text formats. It claims what looks like a log; the families claim more where their own rows are seen
+in the first 64 KiB.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from playbook.readers import (
+    deepspeed,
+    fairseq,
+    hf_print,
+    lightning_bar,
+    litgpt,
+    loose,
+    megatron,
+    mm_text,
+    nanogpt,
+    notable,
+    olmo,
+    printed_config,
+    text,
+    torchtitan,
+)
+from playbook.readers.base import RunBuilder
+from playbook.readers.rows import EpochSteps, walk
+from playbook.readers.source import Source
+
+NAME = "text_log"
+TITLE = "text log of any logger"
+
+_FAMILIES = (
+    megatron.taker,
+    hf_print.taker,
+    fairseq.taker,
+    torchtitan.taker,
+    litgpt.taker,
+    olmo.taker,
+    mm_text.taker,
+    lightning_bar.taker,
+    deepspeed.taker,
+    nanogpt.taker,
+    printed_config.watch,
+    loose.taker,
+)
+_LOGGED = re.compile(
+    r"\d{2}:\d{2}:\d{2}|\b(?:INFO|WARN(?:ING)?|ERROR|DEBUG)\b|Traceback \(most|Error:|\b\w+Error\b|^\[rank\d+\]|\d+%\||NCCL|Warning:|CUDA|epoch|\bstep\b|loss",
+    re.IGNORECASE,
+)
+_NAMES = re.compile(r"\.(?:log|out|err|txt|stdout|stderr)(?:\.\d+)?(?:\.gz|\.zst)?$|^(?:stdout|stderr|output|console|slurm)", re.IGNORECASE)
+_STRUCTURED = re.compile(r"\s*[{\[]\s*[\"\]}{]")
+_READABLE = 0.97  # share of printable characters of a text
+_ROWS = 3  # rows in the first look that make it a training log for sure
+
+
+def sniff(head: bytes, path: Path) -> int:
+    lines = text.head_lines(head)
+    if not lines or not _readable(head):
+        return 0
+    epochs = EpochSteps()
+    rows = sum(1 for line in lines[:3_000] if text.METRIC.search(line) and _row(line, epochs))
+    if rows >= _ROWS:
+        return 12
+    logged = sum(1 for line in lines[:3_000] if _LOGGED.search(line))
+    structured = _STRUCTURED.match(lines[0]) is not None
+    if rows or (logged >= max(1, len(lines[:3_000]) // 20) and not structured):
+        return 6
+    return 2 if _NAMES.search(path.name) and not structured else 0
+
+
+def read(source: Source, builder: RunBuilder) -> None:
+    walk(source, builder, _FAMILIES, notable.watch)
+
+
+def _row(line: str, epochs: EpochSteps) -> bool:
+    body = text.split(line).body
+    place = loose.found(body, epochs)
+    return place is not None and any(text.METRIC.search(key) for key in text.pairs(place[1]))
+
+
+def _readable(head: bytes) -> bool:
+    sample = head[:8192].replace(b"\0", b"")
+    odd = sum(byte < 9 or 13 < byte < 27 or 27 < byte < 32 for byte in sample)
+    return bool(sample) and odd <= len(sample) * (1 - _READABLE)

@@ -1,0 +1,187 @@
+"""verify-resume, compare and preflight on runs whose fault is known because the test put it there."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from playbook.errors import PlaybookError
+from playbook.series import Origin, Run, Series
+from playbook.workflow.compare import compare
+from playbook.workflow.pairs import config_differences, noise
+from playbook.workflow.preflight import preflight
+from playbook.workflow.verify_resume import suspects, verify
+
+STEPS = np.arange(0, 2000)
+
+
+def curve(seed: int = 1, shuffle: int = 7) -> dict[str, np.ndarray]:
+    """A healthy run of 2000 steps: the data noise depends on `shuffle`, the optimizer noise on `seed`."""
+    data = np.random.default_rng(shuffle).normal(0, 0.03, len(STEPS))
+    own = np.random.default_rng(seed).normal(0, 0.002, len(STEPS))
+    loss = 2 + 6 * np.exp(-STEPS / 300) + data + own
+    lr = 3e-4 * 0.5 * (1 + np.cos(np.pi * STEPS / 4000))
+    norm = 1 + 0.1 * np.random.default_rng(seed + 100).normal(size=len(STEPS))
+    return {
+        "loss": loss,
+        "lr": lr,
+        "grad_norm": norm,
+        "loss_scale": np.full(len(STEPS), 4096.0),
+        "throughput": 1e5 + data,
+    }
+
+
+def run(metrics: dict[str, np.ndarray], steps: np.ndarray, config: dict[str, Any] | None = None) -> Run:
+    series = {
+        (name, None): Series(name, None, steps, values, None, Origin("made.csv")) for name, values in metrics.items()
+    }
+    return Run(series, config=config or {})
+
+
+def cut(metrics: dict[str, np.ndarray], start: int, stop: int) -> tuple[dict[str, np.ndarray], np.ndarray]:
+    return {name: values[start:stop].copy() for name, values in metrics.items()}, STEPS[start:stop].copy()
+
+
+def before() -> Run:
+    return run(*cut(curve(), 0, 1000))
+
+
+def after(**changes: np.ndarray) -> Run:
+    metrics, steps = cut(curve(seed=2), 1000, 1400)
+    return run({**metrics, **changes}, steps)
+
+
+def failed(a: Run, b: Run) -> dict[str, str]:
+    return {c.name: c.because for c in verify(a, b) if c.status == "failed"}
+
+
+def test_a_good_resume_passes() -> None:
+    assert failed(before(), after()) == {}
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_a_good_resume_passes_whatever_the_noise(seed: int) -> None:
+    metrics = curve(seed, shuffle=seed + 50)
+    assert failed(run(*cut(metrics, 0, 900)), run(*cut(metrics, 900, 1200))) == {}
+
+
+def test_a_good_resume_from_an_older_checkpoint_passes() -> None:
+    metrics = curve(seed=2)
+    assert failed(before(), run(*cut(metrics, 900, 1300))) == {}
+
+
+def test_lost_moments_show_after_a_right_first_loss() -> None:
+    bump = np.concatenate([np.zeros(4), 0.8 * np.exp(-np.arange(396) / 40)])
+    checks = verify(before(), after(loss=cut(curve(2), 1000, 1400)[0]["loss"] + bump))
+    assert [c.name for c in checks if c.status == "failed"] == ["loss"]
+    assert suspects(checks)[0] == "optimizer-state-lost"
+
+
+def test_fresh_weights_are_told_from_lost_moments() -> None:
+    found = verify(before(), after(loss=2 + 6 * np.exp(-np.arange(400) / 300) + 0.01))
+    assert suspects(found)[0] == "wrong-weights-loaded"
+
+
+def test_schedule_that_starts_over() -> None:
+    checks = verify(before(), after(lr=np.linspace(0, 3e-4, 400)))
+    assert {c.name for c in checks if c.status == "failed"} == {"learning rate"}
+    assert suspects(checks)[0] == "schedule-not-restored"
+
+
+def test_scaler_that_starts_over() -> None:
+    checks = verify(before(), after(loss_scale=np.full(400, 65536.0)))
+    assert suspects(checks) == ["scaler-not-restored"]
+
+
+def test_step_counter_that_starts_over() -> None:
+    metrics, _ = cut(curve(2), 1000, 1400)
+    checks = verify(before(), run(metrics, np.arange(400)))
+    assert "steps" in {c.name for c in checks if c.status == "failed"}
+    assert "step-counter-reset" in suspects(checks)[:2]
+
+
+def test_samples_that_are_seen_again_are_recognised_by_their_noise() -> None:
+    """The data order starts over: the loss noise of steps 1000... is that of steps 0..., at today's level."""
+    data = np.random.default_rng(7).normal(0, 0.03, len(STEPS))
+    metrics, steps = cut(curve(2), 1000, 1400)
+    level = 2 + 6 * np.exp(-steps / 300)
+    checks = verify(before(), run({**metrics, "loss": level + data[:400]}, steps))
+    assert {c.name for c in checks if c.status == "failed"} == {"data"}
+    assert suspects(checks)[0] == "sampler-not-restored"
+
+
+def test_another_order_on_repeated_steps() -> None:
+    metrics = curve(seed=2, shuffle=99)
+    assert "data" in failed(before(), run(*cut(metrics, 900, 1300)))
+
+
+def test_a_loss_that_is_only_counted_otherwise() -> None:
+    checks = verify(before(), after(loss=4 * cut(curve(2), 1000, 1400)[0]["loss"]))
+    assert suspects(checks)[0] == "loss-logged-wrongly"
+
+
+def test_changed_world_size() -> None:
+    a = run(*cut(curve(), 0, 1000), config={"world_size": 64})
+    b = run(*cut(curve(2), 1000, 1400), config={"world_size": 32})
+    assert "world size" in failed(a, b)
+
+
+def test_verify_needs_a_loss() -> None:
+    with pytest.raises(PlaybookError, match="BEFORE: has no loss"):
+        verify(run({"lr": STEPS.astype(float)}, STEPS), before())
+
+
+def test_two_seeds_do_not_depart() -> None:
+    found = compare(run(curve(1, 7), STEPS), run(curve(2, 8), STEPS))
+    assert found.first is None and not found.same_seed
+
+
+def test_same_seed_departs_at_the_first_unequal_step() -> None:
+    other = curve()
+    other["loss"] = other["loss"].copy()
+    other["loss"][1200:] += 0.02
+    found = compare(run(curve(), STEPS), run(other, STEPS))
+    assert found.same_seed and found.first is not None
+    assert (found.first.metric, found.first.step) == ("loss", 1200)
+
+
+def test_other_seed_departs_beyond_the_noise() -> None:
+    other = curve(3, 9)
+    other["loss"] = other["loss"].copy()
+    other["loss"][1500:] += 1.0
+    found = compare(run(curve(), STEPS), run(other, STEPS))
+    assert found.first is not None and found.first.step == 1500
+
+
+def test_the_metric_nearest_to_the_cause_comes_first() -> None:
+    other = curve()
+    for name in ("lr", "loss"):
+        other[name] = other[name].copy()
+        other[name][800:] *= 1.5
+    found = compare(run(curve(), STEPS), run(other, STEPS))
+    assert found.first is not None and found.first.metric == "lr"
+
+
+def test_compare_needs_common_steps() -> None:
+    with pytest.raises(PlaybookError, match="share no metric"):
+        compare(run(curve(), STEPS), run(curve(), STEPS + 10_000))
+
+
+def test_settings_are_ranked_by_relevance() -> None:
+    found = config_differences(
+        {"bf16": True, "output_dir": "a", "model": {"layers": 12}, "lr": 1e-4, "same": "1.0"},
+        {"bf16": False, "output_dir": "b", "model": {"layers": 24}, "lr": 2e-4, "same": 1},
+    )
+    assert [d.key for d in found] == ["bf16", "lr", "model.layers", "output_dir"]
+
+
+def test_noise_ignores_the_trend() -> None:
+    values = np.linspace(5, 1, 500) + np.random.default_rng(0).normal(0, 0.1, 500)
+    assert noise(values) == pytest.approx(0.1, rel=0.25)
+
+
+def test_preflight_needs_settings(tiny: Any) -> None:
+    with pytest.raises(PlaybookError, match="holds no settings"):
+        preflight(before(), tiny)
