@@ -32,7 +32,7 @@ from playbook.readers.source import Source
 NAME = "text_log"
 TITLE = "text log of any logger"
 
-_FAMILIES = (
+FAMILIES = (
     megatron.taker,
     hf_print.taker,
     fairseq.taker,
@@ -72,7 +72,7 @@ def sniff(head: bytes, path: Path) -> int:
 
 
 def read(source: Source, builder: RunBuilder) -> None:
-    walk(source, builder, _FAMILIES, notable.watch)
+    walk(source, builder, FAMILIES, notable.watch)
 
 
 def _row(line: str, epochs: EpochSteps) -> bool:

@@ -1,0 +1,79 @@
+"""NVIDIA DCGM: `dcgmi dmon` as series (rank = GPU), `dcgmi diag` as one event a test that did not pass, or one for all passed."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from playbook.readers import text
+from playbook.readers.base import RunBuilder
+from playbook.readers.source import Source
+
+NAME = "dcgm"
+TITLE = "DCGM (dcgmi dmon, dcgmi diag)"
+
+_HEADER = re.compile(r"^#\s?Entity\s+(.*)$")
+_ROW = re.compile(r"^(?:GPU|GPU-I)\s+(\d+)\s+(.*)$")
+_DIAG = re.compile(r"^\|\s*(?P<test>[A-Za-z][\w /()\-]*?)\s*\|\s*(?P<result>Pass|Fail|Warn|Skip|Error)\b[^|]*\|")
+_DETAIL = re.compile(r"^\|\s*(?:(?P<what>Warning|Error|Info)|)\s*\|\s*(?P<more>\S.*?)\s*\|\s*$")
+_TITLE = re.compile(r"Successfully ran diagnostic|^\|\s*Diagnostic\s*\|\s*Result")
+_NAMES = {
+    "TMPTR": "gpu_temp", "GPUTL": "gpu_util", "GRACT": "gpu_util", "POWER": "gpu_power", "SMCLK": "gpu_clock", "FBUSD": "gpu_mem", "MMTMP": "gpu_mem_temp",
+    "EDVTL": "ecc_errors", "DBVTL": "ecc_errors", "XIDER": "xid", "XIDERR": "xid", "PCIRP": "pcie_replays", "NVCRC": "nvlink_errors", "L0CRC": "nvlink_errors",
+}  # fmt: skip
+# Some columns are fractions of 1 and not percent.
+_FRACTIONS = frozenset(("GRACT",))
+
+
+def sniff(head: bytes, path: Path) -> int:
+    lines = text.head_lines(head)
+    if any(_HEADER.match(line) for line in lines[:5]) and any(_ROW.match(line) for line in lines):
+        return 91
+    return 91 if any(_TITLE.search(line) for line in lines[:20]) and any(_DIAG.match(line) for line in lines) else 0
+
+
+def read(source: Source, builder: RunBuilder) -> None:
+    header: list[str] = []
+    step, seen = 0, set[int]()
+    results: dict[str, int] = {}
+    failing: list[tuple[int, str]] = []  # the open test that did not pass, and what is said about it
+
+    def close() -> None:
+        if failing:
+            builder.event(failing[0][1], "gpu-diagnostic", failing[0][0])
+            failing.clear()
+
+    for number, raw, whole in source.marked_lines():
+        line = text.clean(raw).rstrip()
+        if not whole:
+            builder.problem(number, "the last line has no line end and may be cut; no number of it was taken", code="cut")
+            break
+        if hit := _HEADER.match(line):
+            header = hit[1].split()
+        elif header and (hit := _ROW.match(line)):
+            gpu = int(hit[1][:6])
+            if gpu in seen:
+                step, seen = step + 1, set()
+            seen.add(gpu)
+            row: dict[str, float] = {}
+            for name, cell in zip(header, hit[2].split(), strict=False):
+                try:
+                    found = float(cell)
+                except ValueError:
+                    continue
+                if name in _NAMES and _NAMES[name] not in row:
+                    row[_NAMES[name]] = found * 100 if name in _FRACTIONS else found
+            if row:
+                builder.add(step, row, number, gpu)
+        elif hit := _DIAG.match(line):
+            close()
+            results[hit["result"]] = results.get(hit["result"], 0) + 1
+            builder.rows += 1
+            if hit["result"] in ("Fail", "Warn", "Error"):
+                failing.append((number, f"dcgmi diag: {hit['test']}: {' '.join(line.split('|')[2].split())}"))
+        elif failing and (hit := _DETAIL.match(line)):
+            failing[0] = (failing[0][0], f"{failing[0][1]}; {hit['more']}")
+    close()
+    if results and not any(results.get(bad) for bad in ("Fail", "Warn", "Error")):
+        skipped = f", {results['Skip']} skipped" if results.get("Skip") else ""
+        builder.event(f"dcgmi diag: all {results.get('Pass', 0)} tests passed{skipped}", "gpu-diagnostic", None)
