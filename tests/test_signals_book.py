@@ -1,4 +1,4 @@
-"""The signals of the built-in book: log patterns hit their samples and stay silent on harmless lines, config rules can answer.
+"""The signals of the built-in book: log patterns hit their samples, stay silent on harmless lines; config rules answer.
 
 The harmless lines have the shape of lines of healthy runs that contain alarming words; every pattern of every signal
 must stay silent on all of them, so a new pattern is tried against the whole list for free.
@@ -13,6 +13,8 @@ from typing import Any
 import pytest
 
 from playbook import places
+from playbook.engine.observe import flatten, from_config, from_scans
+from playbook.findings import Finding, Scan, Status
 from playbook.knowledge.entries import HOW_OFTEN, LogPattern
 from playbook.knowledge.loader import Book, load
 
@@ -38,11 +40,12 @@ HARMLESS = (
     "node01:411:430 [0] NCCL INFO Channel 00/0 : 4[4] -> 0[0] [receive] via NET/IB/0/GDRDMA",
     "[rank0]:[W1103 09:12:01 Utils.hpp:136] Warning: Environment variable NCCL_ASYNC_ERROR_HANDLING is deprecated; "
     "use TORCH_NCCL_ASYNC_ERROR_HANDLING instead (function operator())",
-    "[rank0]:[W1103 11:02:44 ProcessGroupNCCL.cpp:1250] Warning: WARNING: process group has NOT been destroyed before we "
-    "destruct ProcessGroupNCCL. destroy_process_group() was not called before program exit",
+    "[rank0]:[W1103 11:02:44 ProcessGroupNCCL.cpp:1250] Warning: WARNING: process group has NOT been destroyed before "
+    "we destruct ProcessGroupNCCL. destroy_process_group() was not called before program exit",
     "[W socket.cpp:464] [c10d] The server socket cannot be initialized on [::]:29500 "
     "(errno: 97 - Address family not supported by protocol).",
-    "[2024-02-02 10:00:01,003] [INFO] [comm.py:637:init_distributed] Initializing TorchBackend in DeepSpeed with backend nccl",
+    "[2024-02-02 10:00:01,003] [INFO] [comm.py:637:init_distributed] Initializing TorchBackend in DeepSpeed with "
+    "backend nccl",
     "dist_params = dict(backend='nccl')",
     "  timeout ......................................... 600.0",
     # memory and CUDA tables
@@ -63,13 +66,13 @@ HARMLESS = (
     "[Feb 25 2025 13:59:45] [INFO] [tid 1808] multicast group 0 is freed.",
     "wandb_blob: q1hpZCBOQ0NMIFdBUk4geGlkMTMgT09NIG5hbg==",
     # Python warnings and launchers
-    "train.py:44: FutureWarning: `torch.cuda.amp.autocast(args...)` is deprecated. Please use `torch.amp.autocast('cuda', args...)`.",
-    "/usr/lib/python3.10/multiprocessing/resource_tracker.py:224: UserWarning: resource_tracker: There appear to be 8 leaked "
-    "semaphore objects to clean up at shutdown",
+    "train.py:44: FutureWarning: `torch.cuda.amp.autocast(args...)` is deprecated. Please use `torch.amp.autocast`.",
+    "/usr/lib/python3.10/multiprocessing/resource_tracker.py:224: UserWarning: resource_tracker: There appear to be 8 "
+    "leaked semaphore objects to clean up at shutdown",
     "Token indices sequence length is longer than the specified maximum sequence length for this model (5120 > 4096).",
     "mmengine - WARNING - The model and loaded state dict do not match exactly",
-    "2025-11-04 10:11:12.001\thost-0:0\ttrain:55\tWARNING\tYou want to reset the optimizer or trainer state, but we're not "
-    "loading from the checkpoint. The setting has no effect.",
+    "2025-11-04 10:11:12.001\thost-0:0\ttrain:55\tWARNING\tYou want to reset the optimizer or trainer state, but we're "
+    "not loading from the checkpoint. The setting has no effect.",
     "  resume_from_checkpoint: null",
     "INFO: processes left over are killed 30 s after the end of the job (KillWait=30)",
     "WARNING: could not find the metadata file /checkpoints/gpt2/latest_checkpointed_iteration.txt ",
@@ -110,7 +113,9 @@ def test_harmless_list_is_worth_the_name() -> None:
     """The lines must hold the words that tempt a pattern, else their silence says nothing."""
     text = "\n".join(HARMLESS).lower()
     assert len(HARMLESS) >= 40
-    for word in ("nan", "nccl", "oom", "xid", "loss scale", "timeout", "uncorrectable", "skipped", "killed", "resume", "optimizer"):
+    in_systems = ("nccl", "oom", "xid", "timeout", "uncorrectable", "killed")
+    in_training = ("nan", "skipped", "loss scale", "resume", "optimizer", "warning")
+    for word in (*in_systems, *in_training):
         assert word in text, word
 
 
@@ -163,11 +168,15 @@ def test_no_private_paths_in_the_book() -> None:
         assert "/tmp/" not in text, name
 
 
-XID = {  # code -> outcome, after NVIDIA's catalogue
-    13: "app-fault", 31: "app-fault", 43: "app-fault", 45: "app-fault", 48: "memory", 54: "thermal-or-power", 61: "firmware",
-    62: "firmware", 63: "memory", 64: "memory", 69: "app-fault", 74: "nvlink", 79: "bus-lost", 92: "memory", 94: "memory",
-    95: "memory", 109: "firmware", 119: "firmware", 120: "firmware", 140: "memory", 143: "firmware", 145: "nvlink", 149: "nvlink",
-}  # fmt: skip
+# code -> outcome, after NVIDIA's catalogue
+XID = {
+    **dict.fromkeys((13, 31, 43, 45, 69), "app-fault"),
+    **dict.fromkeys((48, 63, 64, 92, 94, 95, 140), "memory"),
+    **dict.fromkeys((61, 62, 109, 119, 120, 143), "firmware"),
+    **dict.fromkeys((74, 144, 145, 146, 147, 148, 149, 150), "nvlink"),
+    54: "thermal-or-power",
+    79: "bus-lost",
+}
 
 
 @pytest.mark.parametrize("code", sorted(XID))
@@ -179,5 +188,92 @@ def test_each_xid_has_one_meaning(code: int) -> None:
 
 @pytest.mark.parametrize("code", [106, 107, 154])
 def test_notes_of_the_driver_are_no_fault(code: int) -> None:
-    line = f"NVRM: Xid (PCI:0000:3b:00): {code}, GPU recovery action changed from 0x0 (None) to 0x1 (GPU Reset Required)"
+    line = f"NVRM: Xid (PCI:0000:3b:00): {code}, GPU recovery action changed from 0x0 (None) to 0x1 (Reset Required)"
     assert [(name, p.pattern) for name, p in patterns() if re.search(p.pattern, line)] == []
+
+
+CONFIGS: tuple[tuple[str, dict[str, Any], str | None], ...] = (
+    ("precision", {"fp16": False, "bf16": True}, "bf16"),  # Hugging Face
+    ("precision", {"fp16": True, "bf16": False}, "fp16"),
+    ("precision", {"fp16": False, "bf16": False}, "fp32"),
+    ("precision", {"fp16": {"enabled": True}, "bf16": {"enabled": False}}, "fp16"),  # DeepSpeed
+    ("precision", {"fp16": {"enabled": False}, "bf16": {"enabled": True}}, "bf16"),
+    ("precision", {"fp16": {"enabled": "auto"}, "gradient_clipping": "auto"}, None),
+    ("precision", {"bf16": True, "fp8": "hybrid"}, "fp8"),  # Megatron
+    ("precision", {"bf16": True, "fp8": None}, "bf16"),
+    ("precision", {"training": {"mixed_precision_param": "bfloat16"}}, "bf16"),  # torchtitan
+    ("precision", {"trainer": {"precision": "16-mixed"}}, "fp16"),  # Lightning
+    ("parallelism", {"tensor-model-parallel-size": 4, "pipeline-model-parallel-size": 1, "world-size": 8}, "tensor"),
+    ("parallelism", {"tensor_model_parallel_size": 4, "pipeline_model_parallel_size": 2}, "pipeline"),
+    ("parallelism", {"zero_optimization": {"stage": 3}, "world_size": 8}, "sharded"),
+    ("parallelism", {"zero_optimization": {"stage": 0}, "world_size": 8}, "data"),
+    ("parallelism", {"fsdp": ["full_shard", "auto_wrap"], "world_size": 8}, "sharded"),
+    ("parallelism", {"fsdp": [], "world_size": 1}, "single"),
+    ("warmup-length", {"warmup_ratio": 0.0, "warmup_steps": 2000}, "usual"),
+    ("warmup-length", {"warmup_ratio": 0.03, "warmup_steps": 0}, "usual"),
+    ("warmup-length", {"warmup_ratio": 0.0, "warmup_steps": 0}, "none"),
+    ("warmup-length", {"lr_warmup_iters": 200}, "short"),
+    ("grad-clipping", {"max_grad_norm": 1.0}, "on"),
+    ("grad-clipping", {"gradient_clipping": 0.0}, "off"),
+    ("grad-clipping", {"training": {"max_norm": 1.0}}, "on"),
+    ("adam-eps", {"adam_epsilon": 1e-8}, "small"),
+    ("adam-eps", {"optimizer": {"params": {"eps": 1e-6}}}, "usual"),
+    ("beta2", {"adam_beta2": 0.95}, "usual"),
+    ("beta2", {"optimizer": {"params": {"betas": [0.9, 0.999]}}}, "high"),
+    ("lr-value", {"learning_rate": 5.0}, "absurd"),
+    ("lr-value", {"learning_rate": 2e-5}, "usual"),
+    ("lr-value", {"lr": 0.1}, None),  # usual for SGD, far too high for Adam: not told by the value alone
+    ("grad-accum-on", {"gradient_accumulation_steps": 8}, "yes"),
+    ("grad-accum-on", {"gradient_accumulation_steps": 1}, "no"),
+    ("batch-size-per-gpu", {"per_device_train_batch_size": 2}, "tiny"),
+    ("moe-in-model", {"num_experts": 64}, "yes"),
+    ("moe-in-model", {"num_experts": None, "model_type": "llama"}, "no"),
+    ("ranks-affected", {"world_size": 1}, "single-process"),
+    ("ranks-affected", {"world_size": 64}, None),
+    ("rl-training", {"algorithm": {"adv_estimator": "grpo"}}, "yes"),
+    ("rl-training", {"stage": "sft"}, "no"),
+    ("state-dtype", {"optim": "adamw_bnb_8bit"}, "low-precision"),
+    ("resume-sampler-restored", {"ignore_data_skip": True}, "no"),
+    ("resume-sampler-restored", {"ignore_data_skip": False}, None),
+    ("resume-optimizer-restored", {"no-load-optim": True}, "no"),
+)
+
+
+@pytest.mark.parametrize(("signal", "config", "outcome"), CONFIGS)
+def test_config_rules_read_settings_of_frameworks(signal: str, config: dict[str, Any], outcome: str | None) -> None:
+    evidence = from_config(book().signals[signal], flatten(config))
+    assert (evidence.state if evidence else None) == outcome
+
+
+def scan(detector: str, *kinds: str, status: Status = "found") -> Scan:
+    found = tuple(Finding(detector, kind, "loss", 100, "numbers", 0.9) for kind in kinds)
+    return Scan(detector, status if found or status != "found" else "clear", found)
+
+
+SHAPES: tuple[tuple[tuple[Scan, ...], str | None], ...] = (
+    ((scan("spike", "persistent"), scan("nonfinite", "nan")), "instant-nan"),
+    ((scan("nonfinite", "hidden-nan"), scan("loss_zero", "zero")), "loss-zero"),
+    ((scan("spike", "transient", "repeated"),), "transient-spike"),
+    ((scan("spike", "transient", "persistent"),), "persistent-spike"),
+    ((scan("spike", "persistent"), scan("resume", "jump")), "resume-drift"),
+    ((scan("spike", "persistent"), scan("explosion", "early")), "early-explosion"),
+    ((scan("spike"), scan("resume", "clean"), scan("plateau", "uniform-output")), "plateau"),
+    ((scan("spike"), scan("throughput", "drops")), "throughput-drop"),
+    ((scan("spike"), scan("eval_gap", "eval-jump")), "silent-degradation"),
+    ((scan("spike"), scan("nonfinite", "grad-nan-once")), "healthy"),  # one skipped step of fp16
+    ((scan("spike"), scan("nonfinite", "eval-nan")), "healthy"),  # the training loss is fine
+    ((scan("spike"), scan("level_shift", "down")), "healthy"),  # ends of epochs, decay of the learning rate
+    ((scan("spike", status="blind"), scan("nonfinite")), None),
+)
+
+
+@pytest.mark.parametrize(("scans", "shape"), SHAPES)
+def test_loss_shape_is_decided_in_order(scans: tuple[Scan, ...], shape: str | None) -> None:
+    evidence = from_scans(book().signals["loss-shape"], {s.detector: s for s in scans})
+    assert (evidence.state if evidence else None) == shape
+
+
+def test_missing_loss_scale_is_an_answer() -> None:
+    evidence = from_scans(book().signals["loss-scale-before"], {"loss_scale": scan("loss_scale", status="blind")})
+    assert evidence is not None
+    assert evidence.state == "absent"
