@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from playbook.knowledge.loader import Book
-from playbook.workflow.cases import CaseFile, has_outcome
+from playbook.workflow.cases import CaseFile, context_facts, has_outcome
 
 Mutable = dict[str, dict[str, dict[str, float]]]
 
@@ -24,9 +24,7 @@ def class_of(book: Book, name: str) -> str | None:
 
 def facts(case: CaseFile, book: Book) -> dict[str, str]:
     """Every signal that the case settles: its context and its answers."""
-    known = {name: str(value).lower() for name, value in case.context.items()} | {
-        k: str(v) for k, v in case.answers.items()
-    }
+    known = context_facts(case.context, book) | {k: str(v) for k, v in case.answers.items()}
     return {signal: state for signal, state in sorted(known.items()) if has_outcome(book, signal, state)}
 
 

@@ -13,7 +13,7 @@ from playbook.knowledge.entries import Case
 from playbook.knowledge.lint import Names, cited, lint
 from playbook.knowledge.loader import Book
 from playbook.workflow.book import Library
-from playbook.workflow.cases import has_outcome
+from playbook.workflow.cases import context_facts, has_outcome
 
 # A case contradicts the graph when, with all its answers known, its true cause is not even among this many classes.
 NOT_AMONG = 8
@@ -45,7 +45,7 @@ def contradicting_cases(book: Book, tables: Tables) -> Iterator[Problem]:
 
 
 def _place_of_truth(case: Case, book: Book, tables: Tables) -> int:
-    known = {k: str(v).lower() for k, v in case.context.items()} | dict(case.answers)
+    known = context_facts(dict(case.context), book) | dict(case.answers)
     evidence = [Evidence(s, str(o), "case") for s, o in sorted(known.items()) if has_outcome(book, s, str(o))]
     by_class = posterior(tables, evidence).by_class
     truth = {tables.class_of[h] for h, name in enumerate(tables.causes) if name in case.causes} | set(case.causes)

@@ -220,7 +220,7 @@ def _data(seam: Seam) -> Check:
         return Check("data", "unknown", "too few points to recognise samples by")
     window = next_[:length]
     best, where = 0.0, 0
-    for start in range(0, len(past) - length + 1):
+    for start in range(len(past) - length + 1):
         r = _correlation(past[start : start + length], window)
         if r > best:
             best, where = r, start
