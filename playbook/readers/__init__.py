@@ -24,6 +24,27 @@ from playbook.series import FileReport, Run
 TABLE: tuple[str, ...] = (
     "json_lines",
     "csv_table",
+    "trainer_state",
+    "json_document",
+    "megatron",
+    "hf_print",
+    "fairseq",
+    "torchtitan",
+    "litgpt",
+    "olmo",
+    "mm_text",
+    "lightning_bar",
+    "deepspeed",
+    "nanogpt",
+    "kernel_log",
+    "nvidia_smi_q",
+    "nvidia_smi",
+    "dcgm",
+    "ethtool",
+    "infiniband",
+    "fabric_manager",
+    "nccl_log",
+    "text_log",
 )
 
 Progress = Callable[[str], None]  # called with the name of each file before it is read
