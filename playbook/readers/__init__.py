@@ -26,6 +26,7 @@ TABLE: tuple[str, ...] = (
     "csv_table",
     "trainer_state",
     "json_document",
+    "tensorboard",
     "megatron",
     "hf_print",
     "fairseq",
