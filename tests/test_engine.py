@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from playbook.engine import belief as belief_module
+from playbook.engine import value as value_module
 from playbook.engine.belief import posterior
 from playbook.engine.diagnosis import diagnose
 from playbook.engine.explain import leader
@@ -150,8 +151,9 @@ def test_learned_counts_move_the_words(tiny: Book) -> None:
     assert learned.likelihood[h, k] > 3 * plain.likelihood[h, k]
 
 
-def test_gain_is_expected_entropy_drop(tiny: Book) -> None:
+def test_gain_is_expected_entropy_drop(tiny: Book, monkeypatch: pytest.MonkeyPatch) -> None:
     """Brute force: for a signal in a group of its own, the mean entropy after each outcome, by the single causes."""
+    monkeypatch.setattr(value_module, "TEMPERATURE", 1.0)
     tables = compile_book(tiny, {})
     now = posterior(tables, LR[:2])
     weights = np.append(now.marginal, now.unknown)

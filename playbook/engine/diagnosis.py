@@ -19,14 +19,16 @@ from playbook.engine.value import Option, RunSize, options
 from playbook.findings import Evidence
 from playbook.knowledge.loader import Book
 
-# A verdict is given at this probability of the leading class ...
-DECIDE = 0.75
-# ... if at least this much independent evidence stands behind it ...
+# A verdict is given at this probability of the leading class, with at least this much evidence behind it. The numbers
+# here were set on the development half of the cases (`playbook evaluate knowledge/cases --split development`).
+DECIDE = 0.8
 DECIDE_EVIDENCE = 3
-# ... and no cheap observation is expected to say much more. Below this many bits asking on is idle.
-IDLE_GAIN = 0.02
-# Bits per minute below which a person's time is better spent on trying the fix.
-IDLE_RATE = 0.0006
+# Asking goes on beyond a verdict while it is cheap, for a probability that was just reached is often passed by chance;
+# at this one it ends.
+CERTAIN = 0.95
+# Bits, and bits per minute, below which asking on is idle.
+IDLE_GAIN = 0.005
+IDLE_RATE = 0.0002
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +93,7 @@ def diagnose(
         decided=decided,
         healthy=healthy,
         why_undecided=why,
-        next=None if healthy or decided or not plan else plan[0],
+        next=None if healthy or not plan or _certain(ranked) else plan[0],
         plan=() if healthy else tuple(plan[:8]),
         first_aid=() if healthy else first_aid(book, shape, tables, belief),
         fixes=() if healthy else repairs(book, tables, belief, size or RunSize()),
@@ -128,6 +130,10 @@ def _rank(book: Book, tables: Tables, belief: Belief, explained: bool) -> tuple[
             )
         )
     return tuple(sorted(ranked, key=lambda r: (-r.probability, r.id)))
+
+
+def _certain(ranked: tuple[Ranked, ...]) -> bool:
+    return bool(ranked) and ranked[0].probability >= CERTAIN
 
 
 def _decide(ranked: tuple[Ranked, ...], belief: Belief, plan: list[Option]) -> tuple[bool, str]:

@@ -17,6 +17,10 @@ from playbook.series import Event
 
 # A finding below this is mentioned to people, but moves no probability.
 MIN_CONFIDENCE = 0.5
+# A finding of this confidence decides a line of `seen_by`; a weaker one only where no later line has a stronger one.
+STRONG = 0.7
+# How far a clear scan is trusted: a detector may overlook what a person would see.
+QUIET = 0.8
 
 
 def observe(
@@ -38,9 +42,10 @@ def observe(
 
 
 def from_scans(signal: Signal, scans: Mapping[str, Scan]) -> Evidence | None:
-    """The answer of the detectors: the first line of `seen_by` with a finding, else what clear or blind mean."""
-    looked: list[str] = []
-    clear: Evidence | None = None
+    """The answer of the detectors: the first line of `seen_by` with a sure finding, else a weak one, else what quiet
+    detectors mean."""
+    weak: Evidence | None = None
+    quiet: Evidence | None = None
     for seen in signal.seen_by:
         scan = scans.get(seen.detector)
         if scan is None:
@@ -48,13 +53,15 @@ def from_scans(signal: Signal, scans: Mapping[str, Scan]) -> Evidence | None:
         fitting = [f for f in scan.findings if f.kind in seen.kinds and f.confidence >= MIN_CONFIDENCE]
         if fitting:
             best = max(fitting, key=lambda f: (f.confidence, -(f.step or 0)))
-            return _of_finding(signal.id, seen.kinds[best.kind], best)
-        if scan.status == "clear" and seen.clear is not None:
-            looked.append(scan.detector)
-            clear = clear or Evidence(signal.id, seen.clear, "metrics", scan.because, confidence=0.8)
+            item = _of_finding(signal.id, seen.kinds[best.kind], best)
+            if best.confidence >= STRONG:
+                return item
+            weak = weak or item
+        elif scan.status == "clear" and seen.clear is not None:
+            quiet = quiet or Evidence(signal.id, seen.clear, "metrics", scan.because, confidence=QUIET)
         elif scan.status == "blind" and seen.blind is not None:
-            clear = clear or Evidence(signal.id, seen.blind, "metrics", scan.because, confidence=0.8)
-    return clear
+            quiet = quiet or Evidence(signal.id, seen.blind, "metrics", scan.because, confidence=QUIET)
+    return weak or quiet
 
 
 def _of_finding(signal: str, outcome: str, finding: Finding) -> Evidence:
@@ -77,17 +84,20 @@ def _compiled(pattern: str) -> re.Pattern[str]:
 
 def _from_log(signal: Signal, texts: Sequence[str], first_event: Mapping[str, Event]) -> Evidence | None:
     best: Evidence | None = None
+    rank = (0.0, 0)  # confidence, then earliest in the log: what comes first is nearest to the cause
     for rule in signal.log:
         regex = _compiled(rule.pattern)
-        for text in texts:
-            if regex.search(text):
+        for place, text in enumerate(texts):
+            if not regex.search(text):
+                continue
+            if best is None or (rule.confidence, -place) > rank:
+                rank = (rule.confidence, -place)
                 event = first_event[text]
-                if best is None or rule.confidence > best.confidence:
-                    because = text if len(text) <= 200 else text[:197] + "..."
-                    best = Evidence(
-                        signal.id, rule.outcome, "log", because, event.step, event.rank, rule.confidence, event.origin
-                    )
-                break
+                because = text if len(text) <= 200 else text[:197] + "..."
+                best = Evidence(
+                    signal.id, rule.outcome, "log", because, event.step, event.rank, rule.confidence, event.origin
+                )
+            break
     return best
 
 

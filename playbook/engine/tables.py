@@ -24,8 +24,11 @@ _COMMON = {"very_common": 4.0, "common": 2.0, "occasional": 1.0, "rare": 0.4}
 SLIP = 0.05
 IMPOSSIBLE = 1e-9
 # Pseudo-counts behind an authored word, and behind an authored background: how many incidents it takes to move them.
-WORD_STRENGTH = 4.0
+WORD_STRENGTH = 16.0
 BACKGROUND_STRENGTH = 12.0
+# How often an investigator can get a signal at all, by kind, and how many published cases it takes to move that.
+ANSWERED = {"config": 0.5, "metrics": 0.5, "log": 0.4, "probe": 0.3, "ask": 0.3, "experiment": 0.15}
+ANSWERED_STRENGTH = 20.0
 # Added to the published incidents of a class, so that a rare class is not ruled out by its rarity.
 CLASS_SMOOTHING = 1.5
 
@@ -40,6 +43,7 @@ class Tables:
     columns     {signal: slice of k}; outcomes {signal: (outcome, ...)} in the order of the columns
     likelihood  float64[h, k], P(outcome | cause); sums to 1 over the columns of one signal
     background  float64[k]
+    answered    {signal: how often an investigator can get it}, from its kind and the published cases
     class_start int[c], first cause of each class (for np.add.reduceat)
     couples     {(i, j): weight} authored pairs, i < j
     """
@@ -53,6 +57,7 @@ class Tables:
     columns: dict[str, slice]
     outcomes: dict[str, tuple[str, ...]]
     groups: dict[str, str]
+    answered: dict[str, float]
     likelihood: np.ndarray
     background: np.ndarray
     linked: np.ndarray  # bool[h, signal]
@@ -114,12 +119,23 @@ def compile_book(book: Book, learned: Counts | None = None) -> Tables:
         columns=columns,
         outcomes=outcomes,
         groups={s.id: s.group for s in signals},
+        answered=_answered(book, signals),
         likelihood=likelihood,
         background=background,
         linked=linked,
         excluded=excluded,
         couples=_couples(causes, index),
     )
+
+
+def _answered(book: Book, signals: list[Signal]) -> dict[str, float]:
+    """Published incidents say which observations people really came by."""
+    counts: dict[str, int] = {}
+    for case in book.cases.values():
+        for name in {*case.answers, *case.context}:
+            counts[name] = counts.get(name, 0) + 1
+    total = len(book.cases) + ANSWERED_STRENGTH
+    return {s.id: (counts.get(s.id, 0) + ANSWERED_STRENGTH * ANSWERED[s.kind]) / total for s in signals}
 
 
 def _background(signal: Signal, counts: Counts) -> np.ndarray:

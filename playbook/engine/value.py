@@ -47,7 +47,7 @@ class Cost:
 
 @dataclass(frozen=True, slots=True)
 class Option:
-    """One observation that could be made next. `gain` in bits, `rate` in bits per minute."""
+    """One observation that could be made next. `gain` in bits (with the chance to get it), `rate` in bits a minute."""
 
     signal: str
     gain: float
@@ -131,5 +131,7 @@ def options(
         if signal.cluster and signal.cluster not in clusters_done:
             # The same rerun answers its cluster; what the others add overlaps, so they count half.
             worth += 0.5 * sum(gain[other] for other in clusters[signal.cluster] if other != name)
-        found.append(Option(name, bits, cost, worth / cost.total))
+        # The root: a signal that few could tell is still worth asking for when it says much.
+        chance = tables.answered[name] ** 0.5
+        found.append(Option(name, bits * chance, cost, worth * chance / cost.total))
     return sorted(found, key=lambda o: (-o.rate, o.signal))

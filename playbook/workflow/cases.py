@@ -17,7 +17,7 @@ from playbook.knowledge.loader import Book, parse_yaml
 from playbook.workflow.ingest import ingest
 from playbook.workflow.session import UNKNOWN, Session
 
-MAX_QUESTIONS = 40  # a bound, not a goal: the stop rule ends a diagnosis long before
+MAX_QUESTIONS = 80  # a bound, not a goal: the stop rule ends a diagnosis long before
 
 
 class CaseFile(BaseModel):
