@@ -1,0 +1,116 @@
+"""Recorded incidents on a terminal: the list, and one incident with what was asked, tried and paid."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from rich.console import Console
+from rich.markup import escape
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+from playbook.faces.report import bar
+from playbook.faces.words import Words, words
+
+if TYPE_CHECKING:
+    from playbook.incidents.record import MoveDoc, Record
+
+_STYLE = {"open": "bold yellow", "closed": "green", "false-alarm": "dim"}
+_EVENTS = 30  # lines of the timeline shown
+
+
+def print_list(found: Sequence[Mapping[str, Any]], total: int, out: Console, w: Words | None = None) -> None:
+    """One line an incident, newest first."""
+    w = w or words()
+    if not found:
+        out.print(w("no incidents; `playbook diagnose ... --record` stores one"))
+        return
+    table = Table(box=None, padding=(0, 2, 0, 0), header_style="bold")
+    for name in ("id", "status", "opened", "symptom", "cause", "USD", "title"):
+        fixed = name in ("id", "status", "opened")
+        table.add_column(w(name), no_wrap=fixed, overflow="fold", justify="right" if name == "USD" else "left")
+    for row in found:
+        cause = row["cause"] or (f"{row['first_cause']}? {row['first_probability']:.0%}" if row["first_cause"] else "")
+        table.add_row(
+            row["id"], Text(w(row["status"]), style=_STYLE[row["status"]]), row["opened_at"][:10], row["symptom"] or "",
+            Text(cause), f"{row['cost_usd']:,.0f}" if row["cost_usd"] else "", Text(row["title"]),
+        )  # fmt: skip
+    out.print(table)
+    if total > len(found):
+        out.print(f"[dim]{w('{n} more: --limit', n=total - len(found))}[/]")
+
+
+def print_record(record: Record, out: Console, w: Words | None = None) -> None:
+    """Everything about one incident that fits a terminal."""
+    w = w or words()
+    out.print(f"[bold]{escape(record.title)}[/]")
+    status = f"[{_STYLE[record.status]}]{w(record.status)}[/]"
+    ended = f" – {record.closed_at}" if record.closed_at else ""
+    out.print(f"{record.id}  {status}  {record.opened_at}{ended}")
+    if record.cause:
+        by = f" ({w('confirmed by')} {record.confirmed_by})" if record.confirmed_by else ""
+        out.print(Text(f"{w('cause')}: {record.cause}{by}", style="bold green"))
+    losses = record.losses
+    if losses.hours:
+        how = f" ({w('estimated')})" if losses.estimated else ""
+        product = f"{losses.gpus} GPU x {losses.usd_per_gpu_hour:g} USD/h x {losses.hours:g} h"
+        out.print(f"{w('cost')}: {product} = {losses.usd:,.0f} USD{how}")
+    out.print()
+    _verdict(record, out, w)
+    if record.asked:
+        out.print(f"[bold]{w('Asked')}[/]  [dim]{record.minutes:g} min, {record.gpu_hours:g} GPU-h[/]")
+        for move in record.asked:
+            out.print(Text(_asked(move), overflow="fold"))
+        out.print()
+    if record.treatments:
+        out.print(f"[bold]{w('Tried')}[/]")
+        for t in record.treatments:
+            out.print(Text(f"  {t.fix}: {w(t.outcome)}{f'  {t.note}' if t.note else ''}"))
+        out.print()
+    _timeline(record, out, w)
+    for title, lines in (
+        (w("Notes"), record.notes),
+        (w("Links"), [x.url for x in record.links]),
+        (w("Files"), [f"{a.name}  {a.kind}, {a.size:,} B{f', {a.note}' if a.note else ''}" for a in record.artifacts]),
+    ):
+        if lines:
+            out.print(f"[bold]{title}[/]")
+            for line in lines:
+                out.print(Padding(Text(line), (0, 0, 0, 2)))
+            out.print()
+
+
+def _verdict(record: Record, out: Console, w: Words) -> None:
+    verdict = record.verdict
+    step = f" {w('from step {step}', step=verdict.onset_step)}" if verdict.onset_step is not None else ""
+    decided = w("decided") if verdict.decided else w("undecided")
+    out.print(
+        f"[bold]{w('Verdict when recorded')}[/]  {w(verdict.word)}: {verdict.symptom or ''}{step} [dim]({decided})[/]"
+    )
+    for ranked in verdict.causes[:3]:
+        out.print(Text(f"  {bar(ranked.probability, 12)} {ranked.probability:4.0%} {ranked.title}  ({ranked.id})"))
+    out.print()
+
+
+def _asked(move: MoveDoc) -> str:
+    top = f"  -> {move.top[0][0]} {move.top[0][1]:.0%}" if move.top else ""
+    price = f"  [{move.minutes:g} min{f', {move.gpu_hours:g} GPU-h' if move.gpu_hours else ''}]"
+    return f"  {move.signal} = {move.state or 'unknown'}{price}{top}"
+
+
+def _timeline(record: Record, out: Console, w: Words) -> None:
+    if not record.timeline:
+        return
+    out.print(f"[bold]{w('Timeline')}[/]")
+    table = Table(box=None, padding=(0, 2, 0, 0), show_header=False)
+    table.add_column(no_wrap=True, justify="right")
+    table.add_column(overflow="fold")
+    for item in record.timeline[:_EVENTS]:
+        when = str(item.step) if item.step is not None else item.time or ""
+        table.add_row(when, Text(item.text))
+    out.print(table)
+    if len(record.timeline) > _EVENTS:
+        out.print(f"  [dim]{w('and {n} more', n=len(record.timeline) - _EVENTS)}[/]")
+    out.print()
