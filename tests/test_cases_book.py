@@ -155,9 +155,8 @@ def test_faulty_answers_are_seen(change: dict[str, Any], fault: str, outcomes: d
 def test_splits_follow_the_rule(cases: dict[str, Case]) -> None:
     corpus = [case for case in cases.values() if case.split and case.id not in SEED_CASES]
     for case in corpus:
-        # the first source is the id in the corpus; only there some ids have capital letters
-        assert case.id == case.sources[0].lower()
-        assert case.split == split_of(case.sources[0]), case.id
+        assert case.id == case.sources[0]
+        assert case.split == split_of(case.id), case.id
     share = sum(case.split == "development" for case in corpus) / len(corpus)
     assert 0.4 < share < 0.6
 

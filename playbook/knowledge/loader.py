@@ -75,6 +75,7 @@ class Book:
     classes: dict[str, dict[str, Any]] = field(default_factory=dict)
     learned: dict[str, Any] = field(default_factory=dict)
     ledger: dict[str, str] = field(default_factory=dict)
+    exceptions: dict[str, dict[str, str]] = field(default_factory=dict)
     folders: list[Path] = field(default_factory=list)
 
     def kind(self, name: str) -> dict[str, Any]:
@@ -113,6 +114,7 @@ def load(folders: Iterable[Path]) -> Book:
         _load_plain(folder / "classes.yaml", book.classes, book)
         _load_plain(folder / "learned.yaml", book.learned, book)
         _load_plain(folder / "ledger.yaml", book.ledger, book)
+        _load_plain(folder / "exceptions.yaml", book.exceptions, book)
         for kind in KINDS:
             for path in _files(folder / kind):
                 _take(path, kind, folder, raw, book)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
 from playbook import detectors
 from playbook.engine.belief import posterior
@@ -25,8 +26,15 @@ def names() -> Names:
 
 
 def lint_book(library: Library) -> list[Problem]:
-    """Every broken promise of the book."""
-    return [*lint(library.book, names()), *contradicting_cases(library.book, library.tables)]
+    """Every broken promise of the book, less the stated exceptions; an exception that no longer holds is a problem."""
+    found = [*lint(library.book, names()), *contradicting_cases(library.book, library.tables)]
+    stated = {(code, name) for code, names_ in library.book.exceptions.items() for name in names_}
+    broken = {(p.code, Path(p.where).stem) for p in found}
+    idle = [
+        Problem("exceptions.yaml", None, f"{code}: {name} holds by now", "drop the exception", "idle-exception")
+        for code, name in sorted(stated - broken)
+    ]
+    return [p for p in found if (p.code, Path(p.where).stem) not in stated] + idle
 
 
 def contradicting_cases(book: Book, tables: Tables) -> Iterator[Problem]:
