@@ -199,6 +199,19 @@ def print_evaluation(document: Mapping[str, Any], diagram: Sequence[Mapping[str,
     for row in diagram:
         low = row["from"]
         out.print(f"  {low:.1f}-{low + 0.1:.1f}  {bar(row['accuracy'])} {row['accuracy']:.0%} of {row['cases']:.0f}")
+    if document.get("baselines"):
+        table = Table(box=None, padding=(0, 2, 0, 0), header_style="bold")
+        for name in ("method", "top1", "top3", "questions", "cost in minutes"):
+            table.add_column(name)
+        table.add_row(
+            "the engine", f"{document['top1']:.1%}", f"{document['top3']:.1%}", f"{document['mean_questions']:.1f}",
+            f"{document['mean_cost_minutes']:.1f}",
+        )  # fmt: skip
+        for row in document["baselines"]:
+            cost = (f"{row['questions']:.1f}", f"{row['minutes']:.1f}") if row["minutes"] else ("", "")
+            table.add_row(row["method"], f"{row['top1']:.1%}", f"{row['top3']:.1%}", *cost)
+        out.print("\n[bold]against simpler methods[/]")
+        out.print(table)
     wrong = [c for c in document["per_case"] if c["rank"] != 1]
     if wrong:
         table = Table(box=None, padding=(0, 2, 0, 0), header_style="bold")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from pathlib import Path
 
 import click
@@ -12,9 +13,10 @@ from playbook.faces.cli import common
 @click.command(short_help="Play case files: how often is the true cause first?")
 @click.argument("folder", type=click.Path(path_type=Path), metavar="DIR")
 @click.option("--split", type=click.Choice(["development", "test"]), help="Only the cases of this half.")
+@click.option("--baselines", is_flag=True, help="Judge the same cases by simpler methods too.")
 @common.json_option
 @common.knowledge_option
-def evaluate(folder: Path, split: str | None, as_json: bool, packs: tuple[Path, ...]) -> int:
+def evaluate(folder: Path, split: str | None, baselines: bool, as_json: bool, packs: tuple[Path, ...]) -> int:
     """Play every case file of DIR: start from what the case knows, ask as in a diagnosis, compare with the truth.
 
     What the book learned from a case is left out while that case is judged.
@@ -26,6 +28,11 @@ def evaluate(folder: Path, split: str | None, as_json: bool, packs: tuple[Path, 
     scores = use_case.evaluate(folder, library, common.narrator(as_json), split)
     common.hush()
     document = use_case.summary(scores)
+    if baselines:
+        from playbook.workflow.baselines import baselines as judge_simply
+
+        document["baselines"] = [asdict(row) for row in judge_simply(folder, library, split, common.narrator(as_json))]
+        common.hush()
     if as_json:
         common.emit(document)
     else:
