@@ -63,7 +63,14 @@ def _latest_run(parts: list[Part]) -> list[Part]:
         return parts
     keep = max(times, key=lambda run: (times[run], run))
     others = sorted(run for run in times if run != keep)
-    kept = [part for part in parts if part[1].run in (None, keep)]
+    homes = {part[0].path.parent for part in parts if part[1].run == keep}
+    left = {part[0].path.parent for part in parts if part[1].run not in (None, keep)}
+    foreign = [folder for folder in left if not any(home.is_relative_to(folder) for home in homes)]
+    kept = [
+        part
+        for part in parts
+        if part[1].run == keep or (part[1].run is None and not any(part[0].path.is_relative_to(f) for f in foreign))
+    ]
     named = ", ".join(others[:3]) + (", ..." if len(others) > 3 else "")
     note = f"run {keep} is read; {len(others)} other runs are left out ({named})"
     for _, builder, _ in kept:

@@ -11,6 +11,7 @@ import codecs
 import gzip
 import io
 import os
+import shutil
 import stat
 import tempfile
 import zlib
@@ -214,18 +215,24 @@ class Source:
         return decode(b"".join(parts).replace(b"\0", b""))
 
     @contextmanager
-    def as_plain_file(self) -> Iterator[Path]:
-        """A path to the same text unpacked, in UTF-8, for tools that open files themselves."""
+    def as_plain_file(self, binary: bool = False) -> Iterator[Path]:
+        """A path to the same content unpacked (a text in UTF-8, without mark and NUL), for tools that open files."""
         with self.open() as stream:
-            start = b"" if isinstance(getattr(stream, "raw", None), _Guarded) else stream.read(4)
-        if start and start[:2] not in _UTF16 and start[:1] != b"\0" and start[:3] != codecs.BOM_UTF8:
+            packed = isinstance(getattr(stream, "raw", None), _Guarded)
+            start = b"" if packed else stream.read(4)
+        odd = start[:2] in _UTF16 or start[:1] == b"\0" or start[:3] == codecs.BOM_UTF8
+        if not packed and (binary or not odd):
             yield self.path
             return
         handle, name = tempfile.mkstemp(prefix="playbook-")
         try:
             with os.fdopen(handle, "wb") as copy:
-                for chunk in self.chunks():
-                    copy.write(chunk.replace(b"\0", b""))
+                if binary:
+                    with self.open() as stream:
+                        shutil.copyfileobj(stream, copy, _CHUNK)
+                else:
+                    for chunk in self.chunks():
+                        copy.write(chunk.replace(b"\0", b""))
             yield Path(name)
         finally:
             Path(name).unlink(missing_ok=True)

@@ -17,6 +17,7 @@ from pathlib import Path
 from playbook.errors import PlaybookError
 
 _MAX_FILES = 20_000  # in one folder; a run leaves hundreds
+_HIDDEN_KEPT = {".hydra"}  # Hydra leaves the configuration of a run there
 _SKIP_FOLDERS = {"__pycache__", "node_modules", "site-packages", "media", "artifacts", "files_tmp"}
 _SOURCES = "py|pyc|so|o|a|c|h|cpp|cu|cuh|rs|go|js|css|ipynb|lock|exe|dll|woff|woff2|ttf"
 _PICTURES = "png|jpg|jpeg|gif|webp|svg|bmp|pdf|mp4|wav|flac|mp3"
@@ -128,7 +129,7 @@ def _folder(top: Path) -> list[Found]:
             return  # a link that leads back
         seen.add((status.st_dev, status.st_ino))
         for entry in entries:
-            if entry.name.startswith(".") or len(found) >= _MAX_FILES:
+            if (entry.name.startswith(".") and entry.name not in _HIDDEN_KEPT) or len(found) >= _MAX_FILES:
                 continue
             path = Path(entry.path)
             try:
