@@ -17,6 +17,7 @@ COMMANDS: dict[str, tuple[str, str, str]] = {
     "knowledge": ("playbook.faces.cli.knowledge", "knowledge", "The book: lint, show, graph, coverage, schema, learn."),
     "site": ("playbook.faces.cli.site", "site", "Build or serve the static site of playbooks."),
     "incident": ("playbook.faces.cli.incident", "incident", "The incident record: list, show, close, export ..."),
+    "replay": ("playbook.faces.cli.replay", "replay", "Replay incidents and cases: which verdicts changed?"),
 }
 
 _HEAD = """\

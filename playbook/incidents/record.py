@@ -7,6 +7,7 @@ that both databases keep and sort them alike; order inside an incident is that o
 from __future__ import annotations
 
 import math
+import re
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
@@ -123,6 +124,32 @@ class Verdict(_Doc):
     def first(self) -> Ranking | None:
         return self.causes[0] if self.causes else None
 
+    @property
+    def sentence(self) -> Sentence:
+        first = self.first
+        return Sentence.model_validate(
+            {
+                "verdict": self.word,
+                "symptom": self.symptom,
+                "onset_step": self.onset_step,
+                "decided": self.decided,
+                "cause": first.id if first else None,
+                "class": first.class_ if first else None,
+            }
+        )
+
+
+class Sentence(_Doc):
+    """The verdict in a few words: what a replay compares, and what a regression test keeps byte for byte."""
+
+    verdict: Literal["incident", "healthy", "undecided"]
+    symptom: str | None = None
+    onset_step: _Int64 | None = None
+    decided: bool = False
+    cause: str | None = None
+    class_: str | None = Field(None, alias="class")
+    model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=True)
+
 
 class Losses(_Doc):
     """The bill: GPUs x price x hours lost. `estimated` until a person has said how much was lost."""
@@ -148,6 +175,7 @@ class Record(_Doc):
     opened_at: str
     closed_at: str | None = None
     verdict: Verdict
+    accepted: Sentence | None = None  # another verdict that a later replay was accepted with
     cause: str | None = None  # confirmed: a cause id, a class, or words of one's own where the book lacks it
     cause_class: str | None = None
     layer: str | None = None
@@ -194,10 +222,14 @@ class Record(_Doc):
         return next((a for a in self.artifacts if a.kind == kind), None)
 
 
+# Terminal sequences, then every other control character but line feed and tab: no text of ours may steer a terminal.
+_CONTROL = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)?|[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+
+
 def tidy(value: Any) -> Any:
-    """Plain JSON values that both databases take: no NUL, no lone surrogates, non-finite numbers as text."""
+    """Plain JSON values that both databases take: no control characters or lone surrogates, NaN and infinity as text."""
     if isinstance(value, str):
-        return value.replace("\x00", "").encode("utf-8", "replace").decode("utf-8")
+        return _CONTROL.sub("", value).encode("utf-8", "replace").decode("utf-8")
     if isinstance(value, bool) or value is None or isinstance(value, int):
         return value
     if isinstance(value, float):

@@ -58,7 +58,7 @@ CHILDREN: dict[str, Split] = {
     "link": Split("links", ("url", "title"), {}),
     "artifact": Split("artifacts", ("name", "kind", "sha256", "size", "note"), {}),
 }
-_DETAIL = ("format", "verdict", "context", "run", "losses", "answers", "notes", "versions")
+_DETAIL = ("format", "verdict", "accepted", "context", "run", "losses", "answers", "notes", "versions")
 
 
 def dumps(value: Any) -> str:

@@ -17,7 +17,7 @@ from playbook.engine.diagnosis import Diagnosis
 from playbook.engine.tables import SHAPE
 from playbook.findings import Evidence
 from playbook.knowledge.loader import Book
-from playbook.workflow.ingest import Ingested
+from playbook.workflow.ingest import INCIDENT, Ingested
 from playbook.workflow.session import Move, Session
 from playbook.workflow.shelf import shelf, utc
 
@@ -75,7 +75,7 @@ def build(
     """The document of an incident, without storing it: same input, same document."""
     from playbook.incidents.record import Record, tidy
 
-    verdict = verdict_of(session, found, diagnosis)
+    verdict = verdict_of(session, diagnosis)
     context = {e.signal: e.state for e in session.evidence if e.source in ("config", "case")}
     data = {
         "id": incident,
@@ -83,7 +83,7 @@ def build(
         "opened_at": opened_at,
         "verdict": verdict.model_dump(by_alias=True),
         "context": context,
-        "run": run_of(found),
+        "run": run_of(found, session),
         "losses": losses_of(session, found, verdict).model_dump(),
         "versions": {"playbook": __version__, "book": fingerprint(session.book)},
         "moves": [m.model_dump() for m in moves_of(session)],
@@ -112,19 +112,20 @@ def default_title(verdict: Verdict, book: Book) -> str:
     return f"{entry.title if entry else verdict.symptom}{step}"
 
 
-def verdict_of(session: Session, found: Ingested | None, diagnosis: Diagnosis) -> Verdict:
-    """What is said now."""
+def verdict_of(session: Session, diagnosis: Diagnosis) -> Verdict:
+    """What is said now, from the moves alone (a replay has no more)."""
     from playbook.incidents.record import Ranking, Verdict
 
     shape = next((e for e in session.evidence if e.signal == SHAPE), None)
     trouble = shape is not None and shape.state != "healthy"
-    if found is not None:
-        word = found.verdict
-        if word == "undecided" and trouble and shape is not None and shape.source in ("person", "case"):
-            word = "incident"
-    else:
-        word = "undecided" if shape is None else "incident" if trouble else "healthy"
-    onset = found.symptom.step if found is not None and found.symptom is not None else shape.step if shape else None
+    word = "incident"
+    if shape is None or (trouble and shape.source == "metrics" and shape.confidence < INCIDENT):
+        word = "undecided"
+    elif not trouble:
+        word = "healthy"
+    # A person who names another shape does not move the step that the detectors saw.
+    seen = [m.evidence.step for m in session.moves if m.signal == SHAPE and m.evidence and m.evidence.step is not None]
+    onset = shape.step if shape is not None and shape.step is not None else seen[-1] if seen else None
     return Verdict(
         word=word,  # type: ignore[arg-type]
         symptom=shape.state if shape is not None and trouble else None,
@@ -150,12 +151,14 @@ def verdict_of(session: Session, found: Ingested | None, diagnosis: Diagnosis) -
     )
 
 
-def run_of(found: Ingested | None) -> dict[str, Any]:
-    """What was read: files, steps, metrics."""
+def run_of(found: Ingested | None, session: Session) -> dict[str, Any]:
+    """The size of the run, and what was read: files, steps, metrics."""
+    size = {"gpus": session.size.gpus, "step_seconds": session.size.step_seconds, "known": session.size.known}
     if found is None:
-        return {}
+        return {"size": size}
     first, last = found.run.step_range()
     return {
+        "size": size,
         "files": [{"path": f.path, "format": f.format, "rows": f.rows} for f in found.run.files],
         "first_step": first,
         "last_step": last,
