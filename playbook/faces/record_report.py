@@ -16,6 +16,7 @@ from playbook.faces.words import Words, words
 
 if TYPE_CHECKING:
     from playbook.incidents.record import MoveDoc, Record
+    from playbook.workflow.similar import Similar
 
 _STYLE = {"open": "bold yellow", "closed": "green", "false-alarm": "dim"}
 _EVENTS = 30  # lines of the timeline shown
@@ -113,4 +114,39 @@ def _timeline(record: Record, out: Console, w: Words) -> None:
     out.print(table)
     if len(record.timeline) > _EVENTS:
         out.print(f"  [dim]{w('and {n} more', n=len(record.timeline) - _EVENTS)}[/]")
+    out.print()
+
+
+def similar_document(found: Sequence[Similar]) -> list[dict[str, Any]]:
+    """Similar incidents for `diagnose --json`."""
+    return [
+        {
+            "id": s.id,
+            "kind": s.kind,
+            "title": s.title,
+            "likeness": s.likeness,
+            "cause": s.cause,
+            "confirmed": s.confirmed,
+            "shared": list(s.shared),
+            "asked_there": [{"signal": signal, "state": state} for signal, state in s.asked],
+            "cured_by": list(s.cured_by),
+        }
+        for s in found
+    ]
+
+
+def print_similar(found: Sequence[Similar], out: Console, w: Words) -> None:
+    """What happened before, what it was, and what was asked there and not here."""
+    if not found:
+        return
+    out.print(f"[bold]{w('Looked like this before')}[/]")
+    for s in found:
+        sure = w("confirmed") if s.confirmed else w("not confirmed")
+        out.print(Text.assemble(f"  {s.likeness:4.0%} ", (s.title, "bold"), (f"  {w(s.kind)} {s.id}", "dim")))
+        out.print(Text(f"       {w('cause')}: {s.cause or '?'} ({sure})"))
+        if s.asked:
+            told = ", ".join(f"{signal} = {state}" for signal, state in s.asked)
+            out.print(Padding(Text(f"{w('asked there, not here')}: {told}", style="dim"), (0, 0, 0, 7)))
+        if s.cured_by:
+            out.print(Padding(Text(f"{w('cured by')}: {'; '.join(s.cured_by)}", style="green"), (0, 0, 0, 7)))
     out.print()

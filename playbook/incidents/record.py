@@ -227,7 +227,7 @@ _CONTROL = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\
 
 
 def tidy(value: Any) -> Any:
-    """Plain JSON values that both databases take: no control characters or lone surrogates, NaN and infinity as text."""
+    """Plain JSON values that both databases take: no control characters or lone surrogates, NaN as text."""
     if isinstance(value, str):
         return _CONTROL.sub("", value).encode("utf-8", "replace").decode("utf-8")
     if isinstance(value, bool) or value is None or isinstance(value, int):

@@ -85,7 +85,7 @@ def build(
         "context": context,
         "run": run_of(found, session),
         "losses": losses_of(session, found, verdict).model_dump(),
-        "versions": {"playbook": __version__, "book": fingerprint(session.book)},
+        "versions": {"playbook": __version__, "book": fingerprint(session)},
         "moves": [m.model_dump() for m in moves_of(session)],
         "timeline": [h.model_dump() for h in timeline_of(found)],
         "artifacts": [a.model_dump() for a in artifacts],
@@ -93,13 +93,14 @@ def build(
     return Record.model_validate(tidy(data))
 
 
-def fingerprint(book: Book) -> str:
-    """A short hash of everything in the book that a verdict hangs on."""
-    state = hashlib.sha256()
-    for kind in sorted(book.entries):
-        for entry_id in sorted(book.entries[kind]):
-            state.update(f"{kind}/{entry_id}\n{book.entries[kind][entry_id].model_dump_json(by_alias=True)}\n".encode())
-    state.update(repr(sorted(book.classes.items())).encode() + repr(sorted(book.learned.items())).encode())
+def fingerprint(session: Session) -> str:
+    """A short hash of all that a verdict hangs on: the tables, and how signals are read off. Texts do not count."""
+    tables, state = session.tables, hashlib.sha256()
+    state.update(repr((tables.causes, tables.class_of, sorted(tables.outcomes.items()))).encode())
+    for numbers in (tables.prior, tables.likelihood, tables.background):
+        state.update(numbers.round(9).tobytes())
+    for name in sorted(session.book.signals):
+        state.update(session.book.signals[name].model_dump_json(include={"group", "seen_by", "log", "config"}).encode())
     return state.hexdigest()[:16]
 
 

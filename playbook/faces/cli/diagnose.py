@@ -94,11 +94,13 @@ def diagnose(
         from playbook.faces.report import print_ingest
 
         print_ingest(found, session, common.console(), w)
+    leave_out = (case.id,) if case is not None else ()
     if interactive:
         from playbook.faces.prompts import walk
 
+        _say_similar(session, db, leave_out, w)
         walk(session, common.console(), w)
-    return _conclude(session, found, record, title, db, as_json, check, w)
+    return _conclude(session, found, record, title, db, leave_out, as_json, check, w)
 
 
 def _conclude(
@@ -107,6 +109,7 @@ def _conclude(
     record: bool,
     title: str | None,
     db: str | None,
+    leave_out: tuple[str, ...],
     as_json: bool,
     check: bool,
     w: Words,
@@ -122,13 +125,29 @@ def _conclude(
 
         incident = store(session, read, diagnosis, db, title)
     document = diagnose_document(read, session, diagnosis, incident)
+    known = (*leave_out, *([incident] if incident else []))
     if as_json:
-        common.emit(document)
+        from playbook.faces.record_report import similar_document
+        from playbook.workflow.similar import similar
+
+        common.emit(document | {"similar": similar_document(similar(session, db, known)[0])})
     else:
         _print(session, diagnosis, common.console(), w)
+        _say_similar(session, db, known, w)
         if incident:
             print(w("recorded as incident {id}", id=incident))
     return 1 if check and document["verdict"] == "incident" else 0
+
+
+def _say_similar(session: Session, db: str | None, leave_out: tuple[str, ...], w: Words) -> None:
+    """Past incidents and case studies that look alike; a store that cannot be opened is told and stops nothing."""
+    from playbook.faces.record_report import print_similar
+    from playbook.workflow.similar import similar
+
+    found, problem = similar(session, db, leave_out)
+    if problem:
+        print(problem, file=sys.stderr)
+    print_similar(found, common.console(), w)
 
 
 def _print(session: Session, diagnosis: object, out: Console, w: Words) -> None:
