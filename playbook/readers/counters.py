@@ -44,6 +44,11 @@ def put(snapshots: list[Snapshot], builder: RunBuilder) -> None:
     if not ports:
         builder.problem(None, "no counter was found", "save the whole output of the tool")
         return
+    for port, shots in ports.items():
+        if len(shots) > 1 and len(shots[-1].values) < len(shots[-2].values):
+            where = f"{port}: " if port else ""
+            builder.problem(shots[-1].line, f"{where}the last snapshot has fewer counters than the one before and was not taken", code="cut")
+            shots.pop()
     for step in range(max(map(len, ports.values()))):
         taken = [shots[step] for shots in ports.values() if step < len(shots)]
         total = sum(value for shot in taken for name, (value, _) in shot.values.items() if is_error(name))

@@ -101,7 +101,8 @@ def taker(rows: Rows) -> Taker:
         values = text.pairs(row)
         if is_epoch and batches[0] and rows.last_step is not None:
             step = epochs.end(step) or rows.last_step
-            values = {key if _EVAL.search(key) else f"epoch_mean/{key}": value for key, value in values.items()}
+            kept = {key: value for key, value in values.items() if not _DROPPED.match(key)}
+            values = {key if _EVAL.search(key) else f"epoch_mean/{key}": value for key, value in kept.items()}
         if not put(step, values, number, rank, body):
             return False
         batches[0] = batches[0] or not is_epoch

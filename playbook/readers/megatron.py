@@ -17,13 +17,15 @@ from playbook.readers.source import Source
 NAME = "megatron"
 TITLE = "Megatron-LM and Megatron-DeepSpeed log"
 
-ROW = re.compile(r"\biteration\s+(\d+)\s*/\s*(\d+)\s*\|")
+ROW = re.compile(r"(?<!, )\biteration\s+(\d+)\s*/\s*(\d+)\s*\|")
 _HEAD = re.compile(r"^-{8,} (?:end of )?arguments -{8,}|tensor-model-parallel size: |tensor_model_parallel_size \.{2,}")
 _VALIDATION = re.compile(r"validation loss at (?:iteration (\d+)|the end of training)[^|]*\|(.*)")
 _MEMORY = re.compile(r"\[Rank (\d+)\] \((?:after )?(\d+) iterations\) memory \(MB\) \|(.*)")
 _WORLD = re.compile(r"using world size: (\d+)")
 _SIZES = re.compile(r"(data|tensor-model|pipeline-model|context|expert-model)-parallel[- ]size: (\d+)")
 _BATCHES = re.compile(r"(?:time \(ms\) \|.*?|^\s+)batch-generator[ .]*: \(?([\d.]+)(?:, ([\d.]+)\))?")
+_LAST = "number of nan iterations:"  # the field that ends a row; without it the row may go on in the next line
+_CONTINUED = re.compile(r"^(?:\[\w+\]:)?\s*(?:[a-zA-Z][\w ()/\-]*: +)?[-+\w.]+ *\|")
 _WRAPPED = 3  # lines over which a row may be broken
 
 
@@ -70,9 +72,9 @@ def taker(rows: Rows) -> Taker:
 
     def take(line_number: int, line: str | None) -> bool:
         if pending:
-            if line is not None and "|" in line and not ROW.search(line) and not _other(line):
+            if line is not None and _CONTINUED.search(line) and not ROW.search(line) and not _other(line):
                 pending.append(line.strip())
-                if line.rstrip().endswith("|") or len(pending) >= _WRAPPED:
+                if _LAST in line or len(pending) >= _WRAPPED:
                     put()
                 return True
             put()
@@ -86,7 +88,7 @@ def taker(rows: Rows) -> Taker:
         if ROW.search(line):
             pending.append(line)
             place[0] = line_number
-            if line.rstrip().endswith("|"):
+            if _LAST in line:
                 put()
             return True
         if hit := _VALIDATION.search(line):

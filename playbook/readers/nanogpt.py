@@ -24,7 +24,7 @@ _BOTH = re.compile(rf"\bstep (\d+): train loss {_N}, val loss {_N}")
 _COLON = re.compile(r"\bstep:(\d+)/(\d+) (?=(?:train|val|loss|lr)\w*:)")
 _PLAIN = re.compile(rf"^\s*(\d+) (train|val|hella) {_N}\s*$")
 _WORDS = re.compile(rf"^\s*step (\d+) (train_loss|val_loss) {_N}\s*$")
-_BARS = re.compile(r"\bstep\s+(\d+)(?:/(\d+))?\s*\| (?:train )?loss:? +[-+\dn]")
+_BARS = re.compile(r"\bstep\s+(\d+)(?:/(\d+)\s*\| (?:train )?loss|\s*\| loss:) +[-+\dn]")
 _MAIN = re.compile(rf"^s:(\d+) (?:tel:{_N}|trl:{_N}|eval:\s*{_N})(.*)$")
 _EVAL = re.compile(rf"^\s*(?:val(?:idation)? loss:?|HellaSwag accuracy: [\d/]+=|HellaSwag: \d+/\d+ = )\s*{_N}\s*$")
 _MS = re.compile(rf"\|\s*{_N} ms\b")
@@ -65,7 +65,7 @@ def taker(rows: Rows) -> Taker:
             values = {"loss": text.value(hit[2])}
             if hit[3]:
                 values["time"] = text.value(hit[3], hit[4])
-            if hit[5]:
+            if hit[5] and not hit[5].startswith("-"):  # -100 % before it is known
                 values["mfu"] = text.value(hit[5])
             return put(hit[1], values, number, line)
         if hit := _BOTH.search(shown):
@@ -89,9 +89,9 @@ def taker(rows: Rows) -> Taker:
                 if found:
                     values[name] = text.value(found)
             return put(hit[1], values, number, line)
-        if rows.last_step is not None and (hit := _EVAL.match(body)):
+        if hit := _EVAL.match(body):
             name = "hellaswag" if "Hella" in body else "val loss"
-            return put(str(rows.last_step), {name: text.value(hit[1])}, number, line)
+            return put(str(rows.last_step or 0), {name: text.value(hit[1])}, number, line)
         return False
 
     return take

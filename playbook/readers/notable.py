@@ -114,7 +114,7 @@ _HINTS = (
     "skip", "scale", "nan", " inf", "finite", "resum", "checkpoint", "ckpt", "restor", "cancelled", "assert", "sigterm", "sigbus",
     "terminated", "core dumped", "ignoring gradient", "timed out", "timeout", "death", "preempt", "no space", "quota", "stale", "watchdog",
     "start from random", "starting training", "continuing training", "exhausted", "uncorrectable", "barrier", "collective", "interrupt",
-    "sigint", "fault", "failed", "exitcode", "connection",
+    "sigint", "fault", "failed", "exitcode", "connection", "local_rank",
 )  # fmt: skip
 
 # Harmless lines that look like more (README of the collection: rule 11).
@@ -281,6 +281,9 @@ def watch(rows: Rows) -> Callable[[int, str], None]:
         if _HARMLESS.search(body):
             return
         launcher = _LAUNCHER_LINE.search(raw) is not None
+        if launcher:  # the workers have spoken
+            for waiting in [rank for rank, trace in opened.items() if trace.said]:
+                close(waiting)
         if not launcher and _CODE.search(body):
             return
         kind = next((kind for kind, pattern in _KINDS if pattern.search(body)), None)

@@ -164,6 +164,8 @@ def _table(builder: RunBuilder) -> Callable[[int, str], None]:
     at: list[tuple[int, int]] = []  # GPU and sample of the block that is open
 
     def take(number: int, line: str) -> None:
+        if at and "ERR!" in line:
+            builder.event(f"GPU {at[0][0]}: {' '.join(line.strip('| ').split())}", "gpu", number, at[0][1], at[0][0])
         if hit := _FIRST.match(line):
             gpu = int(hit[1][:6])
             at[:] = [(gpu, samples.of(gpu))]
@@ -176,7 +178,5 @@ def _table(builder: RunBuilder) -> Callable[[int, str], None]:
                 if (found := _value(hit[group].rstrip("CW%"))) is not None:
                     row[name] = found
             builder.add(step, row, number, gpu)
-        if at and "ERR!" in line:
-            builder.event(f"GPU {at[0][0]}: {' '.join(line.strip('| ').split())}", "gpu", number, at[0][1], at[0][0])
 
     return take

@@ -124,7 +124,7 @@ def _gpu(values: dict[str, tuple[str, int]], bus: str, index: int, step: int, bu
         if (found := get(*names)) is not None:
             row[metric] = found[0]
     counted = [number for path, (shown, _) in values.items() if _ECC_ALL.search(path) and (number := _number(shown)) is not None]
-    if counted:
+    if counted and "ECC Errors/" not in next(reversed(values)):  # a file cut in that section has a part of the sum
         row["ecc_errors"] = sum(counted)
     _faults(values, get, say)
     if row:

@@ -132,8 +132,9 @@ def watch(rows: Rows) -> Taker:
         start = body.find("{'")
         if start >= 0 and body.rstrip().endswith("}") and len(body) > 200:
             found = expression(body[start:])
-            if found and len(found) > 5 and _settings(found):
-                builder.set_config(flat(found))
+            settings = flat(found) if found else {}
+            if found and len(settings) > _FEW_OPTIONS and _settings(found):
+                builder.set_config(settings)
                 return True
         if (hit := _ECHO.search(body)) and body.rstrip().endswith(")") and body.count("=") > 3:
             found = expression(body[hit.start() :])

@@ -32,6 +32,7 @@ class Rows:
         self.count = 0
         self.last_step: int | None = None
         self.pulse = 0  # grows with every row that was met, also where a reader holds it back until the end
+        self.cut = False  # True in a last line without its end
         self._points: dict[str, dict[int | None, _Points]] = {}
         self._seen: dict[int, set[tuple[int | None, str]]] = {}
         self._losses: dict[tuple[str, int | None], float] = {}
@@ -70,6 +71,8 @@ class Rows:
 
     def point(self, raw: str, number: float, line: int) -> None:
         """A number that a notable line tells (the loss scale after an overflow): belongs to the last row."""
+        if self.cut:
+            return
         points = self._points.setdefault(raw, {}).setdefault(None, (array("q"), array("d"), array("q")))
         for column, entry in zip(points, (self.last_step or 0, number, line), strict=True):
             column.append(entry)
@@ -215,6 +218,7 @@ def walk(
         if not line or line.isspace():
             continue
         if not whole:
+            rows.cut = True
             if see:
                 see(number, line)
             builder.problem(
@@ -227,5 +231,6 @@ def walk(
         take(0, None)
     if see:
         see(0, "")
+    builder.events.sort(key=lambda event: event.origin.line or 0)  # a traceback is told when it ends
     rows.finish()
     return rows

@@ -62,13 +62,14 @@ _TIME = (
     r"\[?(?P<clock>\d{2}:\d{2}:\d{2}(?:[.,]\d+)?)\]?",
     r"\[?(?P<short>\d{2}[/-]\d{2} \d{2}:\d{2}:\d{2}(?:[.,]\d+)?)\]?",
     r"\[?(?P<named>(?:[A-Z][a-z]{2} )?[A-Z][a-z]{2} {1,2}\d{1,2} (?:\d{4} )?\d{2}:\d{2}:\d{2}(?:\.\d+)?(?: \d{4})?)\]?",
+    r"\[[IWEF](?P<c10>\d{3,4} \d{2}:\d{2}:\d{2}\.\d+) [\w.]+:\d+\]",  # [E121 16:36:01.412 ProcessGroupNCCL.cpp:616]
     r"[IWEF](?P<glog>\d{4} \d{2}:\d{2}:\d{2}\.\d+) +\d+ [\w./]+:\d+\]",
     r"\[(?P<epoch>\d{9,10}\.\d+)\]",
 )
 _LEVEL = (
     r"\[?(?:INFO|WARNING|WARN|ERROR|DEBUG|CRITICAL|FATAL)\]?:?(?=[\s|:-]|$)",
     r"\[[\w.\-]+\.py:\d+(?::\w+)?\]",  # [logging.py:96:log_dist]
-    r"\[[A-Za-z_][\w.]*\](?=\s*[\[\-:])",  # [fairseq.trainer][INFO]
+    r"\[[A-Za-z_][\w.]*\](?=\s*(?:[\[\-:]|\d{4}-))",  # [fairseq.trainer][INFO], [titan] 2025-
     r"[A-Za-z_][\w.]*(?=\s+[-|]\s+(?:INFO|WARNING|ERROR|DEBUG))",  # mmcls - INFO
     r"[A-Za-z_][\w.]*(?=\s+(?:INFO|WARNING|ERROR|DEBUG)[:\s])",  # d2.utils.events INFO:
     r"[A-Za-z_]\w*\.[\w.]*(?=\s\|\s)",  # | INFO | fairseq.trainer |

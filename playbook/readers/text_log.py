@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+from playbook.errors import PlaybookError
 from playbook.readers import (
     deepspeed,
     fairseq,
@@ -51,7 +52,7 @@ _LOGGED = re.compile(
     re.IGNORECASE,
 )
 _NAMES = re.compile(r"\.(?:log|out|err|txt|stdout|stderr)(?:\.\d+)?(?:\.gz|\.zst)?$|^(?:stdout|stderr|output|console|slurm)", re.IGNORECASE)
-_STRUCTURED = re.compile(r"\s*[{\[]\s*[\"\]}{]")
+_STRUCTURED = re.compile(r"\s*[{\[]\s*(?:$|[\"\]}{])")
 _READABLE = 0.97  # share of printable characters of a text
 _ROWS = 3  # rows in the first look that make it a training log for sure
 
@@ -62,17 +63,23 @@ def sniff(head: bytes, path: Path) -> int:
         return 0
     epochs = EpochSteps()
     rows = sum(1 for line in lines[:3_000] if text.METRIC.search(line) and _row(line, epochs))
-    if rows >= _ROWS:
-        return 12
-    logged = sum(1 for line in lines[:3_000] if _LOGGED.search(line))
     structured = _STRUCTURED.match(lines[0]) is not None
+    if rows >= _ROWS:
+        return 10 if structured else 30
+    logged = sum(1 for line in lines[:3_000] if _LOGGED.search(line))
     if rows or (logged >= max(1, len(lines[:3_000]) // 20) and not structured):
         return 6
     return 2 if _NAMES.search(path.name) and not structured else 0
 
 
 def read(source: Source, builder: RunBuilder) -> None:
-    walk(source, builder, FAMILIES, notable.watch)
+    rows = walk(source, builder, FAMILIES, notable.watch)
+    if not rows.count and not builder.events and not builder.config:
+        raise PlaybookError(
+            source.name,
+            "holds no row with a step and a metric and no notable line",
+            "name the log that the training script writes, or its metrics file",
+        )
 
 
 def _row(line: str, epochs: EpochSteps) -> bool:

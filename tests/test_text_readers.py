@@ -1,0 +1,240 @@
+"""Text logs and system-side files: the samples beside their expectation, damage, and the laws that every reader keeps.
+
+`PLAYBOOK_UPDATE=1 pytest tests/test_text_readers.py` writes the expectations anew; read the difference before you keep it.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import random
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from playbook.errors import PlaybookError
+from playbook.readers import read, readers
+from playbook.readers.base import RunBuilder
+from playbook.readers.source import Source
+from playbook.series import Run, Series
+
+FORMATS = Path(__file__).parent / "samples" / "formats"
+MINE = (
+    "megatron", "hf_print", "fairseq", "torchtitan", "litgpt", "olmo", "mm_text", "lightning_bar", "deepspeed", "nanogpt", "kernel_log", "nvidia_smi_q",
+    "nvidia_smi", "dcgm", "ethtool", "infiniband", "fabric_manager", "nccl_log", "text_log",
+)  # fmt: skip
+SAMPLES = [path for name in MINE for path in sorted((FORMATS / name).glob("*")) if not path.name.endswith(".expect.json")]
+IDS = [f"{path.parent.name}/{path.name}" for path in SAMPLES]
+
+
+def _number(value: float) -> float | str:
+    return float(f"{value:.10g}") if math.isfinite(value) else str(value)
+
+
+def _curve(series: Series) -> dict[str, Any]:
+    return {
+        "raw": series.raw,
+        "points": [[int(step), _number(value)] for step, value in zip(series.steps, series.values, strict=True)],
+        "lines": series.lines.tolist() if series.lines is not None else None,
+    }
+
+
+def _summary(run: Run) -> dict[str, Any]:
+    report = run.files[0]
+    return {
+        "format": report.format,
+        "rows": report.rows,
+        "series": {
+            metric if rank is None else f"{metric} of {rank}": _curve(series)
+            for (metric, rank), series in sorted(run.series.items(), key=lambda item: (item[0][0], item[0][1] or 0))
+        },
+        "unmapped": list(run.unmapped),
+        "events": [[e.kind, e.origin.line, e.step, e.rank, e.time, e.text] for e in run.events],
+        "config": run.config,
+        "problems": [[p.line, p.code, p.what] for p in report.problems],
+    }
+
+
+def _parsed(data: bytes, path: Path, reader_name: str) -> RunBuilder:
+    """What a reader makes of bytes, whoever would claim them."""
+    path.write_bytes(data)
+    reader = next(r for r in readers() if r.NAME == reader_name)
+    builder = RunBuilder("x", reader.NAME)
+    reader.read(Source(path, "x"), builder)
+    return builder
+
+
+def _logged(builder: RunBuilder) -> set[tuple[str, int, str]]:
+    """(raw name, step, value) of everything that was taken, before names are chosen."""
+    found = {
+        (raw, int(step), repr(float(value)))
+        for (raw, _), (steps, values, _) in builder._points.items()
+        for step, value in zip(steps, values, strict=True)
+    }
+    for raw, _, steps, values, _ in builder._columns:
+        found |= {(raw, int(step), repr(float(value))) for step, value in zip(steps, values, strict=True)}
+    return found
+
+
+def _points(builder: RunBuilder) -> dict[tuple[str, int | None], list[tuple[int, str]]]:
+    series, _ = builder.finish()
+    return {
+        key: [(int(step), repr(float(value))) for step, value in zip(one.steps, one.values, strict=True)]
+        for key, one in series.items()
+    }
+
+
+@pytest.mark.parametrize("sample", SAMPLES, ids=IDS)
+def test_sample_reads_as_expected(sample: Path) -> None:
+    found = _summary(read(sample))
+    expected = sample.with_name(sample.name + ".expect.json")
+    if os.environ.get("PLAYBOOK_UPDATE"):
+        expected.write_text(json.dumps(found, indent=1, ensure_ascii=False) + "\n", "utf-8")
+    assert found == json.loads(expected.read_text("utf-8"))
+
+
+@pytest.mark.parametrize("sample", SAMPLES, ids=IDS)
+def test_exactly_one_reader_claims_it(sample: Path) -> None:
+    head = Source(sample, sample.name).head()
+    scores = sorted(((reader.sniff(head, sample), reader.NAME) for reader in readers()), reverse=True)
+    assert scores[0][1] == sample.parent.name
+    assert scores[0][0] > scores[1][0], scores[:3]
+
+
+@pytest.mark.parametrize("sample", SAMPLES, ids=IDS)
+def test_the_same_bytes_give_the_same_run(sample: Path) -> None:
+    assert _summary(read(sample)) == _summary(read(sample))
+
+
+def _cuts(data: bytes) -> Iterator[int]:
+    """Every byte of a small sample, a fixed choice of a larger one."""
+    places = range(1, len(data))
+    yield from places if len(data) <= 1_500 else sorted(random.Random(len(data)).sample(places, 400))
+
+
+@pytest.mark.parametrize("sample", SAMPLES, ids=IDS)
+def test_a_cut_file_never_gives_a_wrong_number(sample: Path, tmp_path: Path) -> None:
+    """Cut anywhere: no exception, and every point is one of the whole file."""
+    data = sample.read_bytes()
+    name = sample.parent.name
+    whole = _logged(_parsed(data, tmp_path / sample.name, name))
+    for cut in _cuts(data):
+        try:
+            part = _logged(_parsed(data[:cut], tmp_path / sample.name, name))
+        except PlaybookError:
+            continue
+        wrong = part - whole
+        assert not wrong or name in BY_CONTEXT, (cut, sorted(wrong)[:3], data[max(0, cut - 60) : cut])
+
+
+# Formats that number their rows from the whole file, or log sums whose parts look whole.
+BY_CONTEXT = frozenset(("hf_print", "ethtool", "infiniband"))
+
+
+@pytest.mark.parametrize("sample", SAMPLES, ids=IDS)
+def test_colours_crlf_and_noise_change_nothing(sample: Path, tmp_path: Path) -> None:
+    data = sample.read_bytes()
+    name = sample.parent.name
+    plain = _points(_parsed(data, tmp_path / "plain", name))
+    if b"\r" not in data:
+        assert _points(_parsed(data.replace(b"\n", b"\r\n"), tmp_path / "crlf", name)) == plain
+    if name in MINE[:10]:
+        coloured = b"\n".join(b"\x1b[32m" + line + b"\x1b[0m" if line else line for line in data.split(b"\n"))
+        assert _points(_parsed(coloured, tmp_path / "colour", name)) == plain
+
+
+@given(data=st.binary(max_size=400), which=st.sampled_from(MINE))
+@settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_any_bytes_are_read_or_refused(tmp_path: Path, data: bytes, which: str) -> None:
+    reader = next(r for r in readers() if r.NAME == which)
+    assert 0 <= reader.sniff(data, Path("x.log")) <= 100
+    try:
+        _parsed(data, tmp_path / "fuzz", which)
+    except PlaybookError as error:
+        assert "\n" not in str(error)
+
+
+@given(seed=st.integers(0, 2**32), which=st.sampled_from(range(len(SAMPLES))))
+@settings(max_examples=250, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_mangled_samples_are_read_or_refused(tmp_path: Path, seed: int, which: int) -> None:
+    """Bytes dropped, doubled, swapped and overwritten, lines shuffled: never a traceback, never an absurd step."""
+    rng = random.Random(seed)
+    data = bytearray(SAMPLES[which].read_bytes())
+    for _ in range(rng.randint(1, 12)):
+        at = rng.randrange(len(data) or 1)
+        kind = rng.randrange(5)
+        if kind == 0:
+            del data[at : at + rng.randint(1, 30)]
+        elif kind == 1:
+            data[at:at] = data[at : at + rng.randint(1, 30)]
+        elif kind == 2:
+            data[at : at + 1] = bytes([rng.randrange(256)])
+        elif kind == 3:
+            data[at:at] = rng.choice([b"\0\0", b"\r", b"\n", b"\x1b[31", b"9" * 40, b"nan", b"-inf", b"1e999", b"|", b"\xff\xfe", b"{'", b"[["])
+        else:
+            lines = bytes(data).split(b"\n")
+            rng.shuffle(lines)
+            data = bytearray(b"\n".join(lines))
+    try:
+        builder = _parsed(bytes(data), tmp_path / "mangled", SAMPLES[which].parent.name)
+    except PlaybookError as error:
+        assert "\n" not in str(error)
+        return
+    for points in _points(builder).values():
+        assert all(abs(step) <= 2**62 for step, _ in points)
+
+
+@given(order=st.randoms(use_true_random=False))
+@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_labelled_ranks_may_interleave_in_any_order(tmp_path: Path, order: random.Random) -> None:
+    lines = {rank: [f"[rank{rank}]: step {step} loss {5 - step / 10 + rank / 100:.4f}" for step in range(1, 9)] for rank in range(4)}
+    mixed: list[str] = []
+    while any(lines.values()):
+        rank = order.choice([rank for rank, left in lines.items() if left])
+        mixed.append(lines[rank].pop(0))
+    points = _points(_parsed("\n".join([*mixed, ""]).encode(), tmp_path / "ranks", "text_log"))
+    for rank in range(4):
+        assert points["loss", rank] == [(step, repr(round(5 - step / 10 + rank / 100, 4))) for step in range(1, 9)]
+
+
+@given(copies=st.integers(1, 20), order=st.randoms(use_true_random=False))
+@settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_what_all_ranks_repeat_is_taken_once(tmp_path: Path, copies: int, order: random.Random) -> None:
+    lines = []
+    for step in range(1, 30):
+        lines += [f"step {step} | loss {3 + step / 7:.3f} | lr 1e-4"] * copies
+    points = _points(_parsed("\n".join([*lines, ""]).encode(), tmp_path / "copies", "text_log"))
+    assert [step for step, _ in points["loss", None]] == list(range(1, 30))
+    labelled = [f"[rank{order.randrange(64)}]: {line}" for line in lines[::copies] for _ in range(1)]
+    points = _points(_parsed("\n".join([*labelled, ""]).encode(), tmp_path / "labels", "text_log"))
+    assert sum(len(found) for (metric, _), found in points.items() if metric == "loss") == 29
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "gbk"])
+def test_encodings(tmp_path: Path, encoding: str) -> None:
+    path = tmp_path / "train.log"
+    path.write_bytes("编译器 版本 9\nstep 1 loss 2.5 lr 1e-4\nstep 2 loss nan lr 1e-4\n".encode(encoding))
+    run = read(path)
+    assert run.series["loss", None].steps.tolist() == [1, 2]
+    assert np.isnan(run.series["loss", None].values[1])
+
+
+def test_a_last_line_without_end_is_told_and_not_taken(tmp_path: Path) -> None:
+    path = tmp_path / "train.log"
+    path.write_text("step 1 loss 2.5\nstep 2 loss 2.4\nstep 3 loss 2.3")
+    run = read(path)
+    assert run.series["loss", None].steps.tolist() == [1, 2]
+    assert [problem.code for problem in run.files[0].problems] == ["cut"]
+
+
+def test_a_text_without_rows_or_notable_lines_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "notes.log"
+    path.write_text("Dear diary!\nthe weather was fine at 10:00:00 and nothing happened.\n")
+    with pytest.raises(PlaybookError, match="no row"):
+        read(path)
