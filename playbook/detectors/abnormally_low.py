@@ -1,9 +1,9 @@
 """A loss that is far lower than learning can explain.
 
 What it sees
-    A model that started near the loss of a random guess over a large vocabulary and is below a tenth of a nat at
-    the end; or a collapse to less than a fifth of the level in a few rows in the middle of a run, without an epoch
-    beginning there.
+    `too-low`: a model that started near the loss of a random guess over a large vocabulary and is below a tenth of
+    a nat at the end; or a collapse to less than a fifth of the level in a few rows in the middle of a run, without
+    an epoch beginning there.
 Why it matters
     Nothing looks healthier than a leak: the answer is visible to the model (mask off by one, packed documents that
     see each other), only copied or padding tokens count, or the data repeats (D2-sym-3).
@@ -19,7 +19,7 @@ from __future__ import annotations
 import numpy as np
 
 from playbook.detectors import stats
-from playbook.detectors.stats_shared import Shared, answer, blind, finding
+from playbook.detectors.stats_shared import DOUBTFUL, Shared, answer, blind, finding
 from playbook.findings import Finding, Scan
 from playbook.series import Run
 
@@ -77,7 +77,7 @@ def _in_line(shared: Shared, line: np.ndarray) -> list[Finding]:
             if shared.near_epoch(step):
                 continue
             text = f"loss falls from {stats.number(level)} to {stats.number(floor)} within a few rows at step {step}"
-            sure = 0.6 if level < 0.05 * first else 0.72
+            sure = DOUBTFUL if level < 0.05 * first else 0.72
             out.append(
                 finding(NAME, "too-low", loss, index, text, sure, numbers={"level_before": level, "level": floor})
             )
@@ -85,7 +85,7 @@ def _in_line(shared: Shared, line: np.ndarray) -> list[Finding]:
         below = np.flatnonzero(stats.block_medians(v, 4) < LOW)
         index = int(line[min(int(below[0]) * 4, len(v) - 1)]) if len(below) else int(line[-1])
         text = f"loss starts at {stats.number(first)} like a fresh model and ends at {stats.number(last)}"
-        out.append(finding(NAME, "too-low", loss, index, text, 0.66, numbers={"first": first, "level": last}))
+        out.append(finding(NAME, "too-low", loss, index, text, DOUBTFUL, numbers={"first": first, "level": last}))
     return out
 
 

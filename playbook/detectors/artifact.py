@@ -28,7 +28,7 @@ KINDS = ("average-lag",)
 
 LEAST = 100  # rows
 MOST = 8192  # rows, the last ones
-TIED = 0.85  # correlation of neighbours around the local level
+TIED = 0.9  # correlation of neighbours around the local level
 FAR_TIED = 0.5  # and of rows four apart
 
 

@@ -1,8 +1,8 @@
 """What changed shortly before the onset.
 
 What it sees
-    In a small window before the onset: a resume, a jump of the learning rate, another batch size, another sequence
-    length, the beginning of an epoch, or an event that tells of new data.
+    In a small window before the onset: a `resume`, a jump of the learning rate (`lr`), another batch size
+    (`batch-size`), or other `data`: another sequence length, the beginning of an epoch, an event that tells of it.
 Why it matters
     The change point says more than the symptom (D2-src-6).
 Blind when

@@ -1,8 +1,8 @@
 """Gradient clipping that is at work in nearly every step.
 
 What it sees
-    The share of rows whose gradient norm is above the clipping threshold of the configuration; or, where the
-    clipped norm was logged, rows that all stand at one value.
+    `always-active`: nearly all rows have a gradient norm above the clipping threshold of the configuration; or, where
+    the clipped norm was logged, they all stand at one value.
 Why it matters
     Clipping is meant for the rare step. Where it acts always, the threshold sets the step size, hides a gradient
     that is too large by a factor, and delays an explosion instead of preventing it (D3-case, D3-par-4).

@@ -22,7 +22,7 @@ import numpy as np
 from playbook.detectors import stats
 from playbook.detectors.stats_curve import Curve
 from playbook.detectors.stats_onset import onset_of
-from playbook.detectors.stats_shared import Shared, answer, blind, finding
+from playbook.detectors.stats_shared import DOUBTFUL, Shared, answer, blind, finding
 from playbook.findings import Finding, Scan
 from playbook.series import Run
 
@@ -84,7 +84,13 @@ def _jump(evaluation: Curve, index: np.ndarray, x: np.ndarray, train: np.ndarray
     text += f"{int(evaluation.steps[index[k]])}, the training loss does nothing"
     return [
         finding(
-            NAME, "eval-jump", evaluation, int(index[k]), text, 0.65, numbers={"times": math.exp(float(rise[k - 1]))}
+            NAME,
+            "eval-jump",
+            evaluation,
+            int(index[k]),
+            text,
+            DOUBTFUL,
+            numbers={"times": math.exp(min(float(rise[k - 1]), 500.0))},
         )
     ]
 
@@ -102,7 +108,17 @@ def _worse(evaluation: Curve, index: np.ndarray, x: np.ndarray, train: np.ndarra
     n = stats.number
     text = f"evaluation loss has its minimum {n(math.exp(x[low]))} at step {int(evaluation.steps[index[low]])} and is "
     text += f"{n(math.exp(x[low] + rise))} at the end, while the training loss falls"
-    return [finding(NAME, "eval-worse", evaluation, int(index[low]), text, 0.6, numbers={"times": math.exp(rise)})]
+    return [
+        finding(
+            NAME,
+            "eval-worse",
+            evaluation,
+            int(index[low]),
+            text,
+            DOUBTFUL,
+            numbers={"times": math.exp(min(rise, 500.0))},
+        )
+    ]
 
 
 def _train_only(
@@ -120,7 +136,15 @@ def _train_only(
     text = f"the training loss is at fault at step {begin.step}, the next evaluation is as before "
     text += f"({stats.number(math.exp(float(x[before[-1]])))} to {stats.number(math.exp(float(x[after[0]])))})"
     return [
-        finding(NAME, "train-only", evaluation, int(index[after[0]]), text, 0.75, numbers={"times": math.exp(change)})
+        finding(
+            NAME,
+            "train-only",
+            evaluation,
+            int(index[after[0]]),
+            text,
+            0.75,
+            numbers={"times": math.exp(min(change, 500.0))},
+        )
     ]
 
 

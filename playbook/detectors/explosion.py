@@ -22,7 +22,7 @@ from playbook.detectors import stats
 from playbook.detectors.stats_curve import Curve
 from playbook.detectors.stats_excursions import ordinary
 from playbook.detectors.stats_segments import Segment
-from playbook.detectors.stats_shared import Shared, answer, blind, finding
+from playbook.detectors.stats_shared import MENTION, Shared, answer, blind, finding
 from playbook.findings import Finding, Scan
 from playbook.series import Run
 
@@ -60,7 +60,7 @@ def look(shared: Shared) -> Scan:
         kind = "early" if _soon(shared, loss, seg, e.start) else "late"
         sure = 0.9 if e.final_rise >= TIMES else 0.8
         if shared.reinforcement:
-            sure = min(sure, 0.6)
+            sure = min(sure, MENTION)
         out.append(_told(loss, kind, e.start, e.base, e.top, e.final, sure, e.broken))
     return answer(NAME, out, "the loss ends near its best level")
 
@@ -91,12 +91,12 @@ def _early(shared: Shared, loss: Curve, seg: Segment) -> list[Finding]:
     big = final - best[at - 1] >= math.log(2.0)
     sure = 0.92 if big and len(x) - at >= 5 else 0.78
     if len(x) < FEW_ROWS and final - best[at - 1] < TIMES:
-        sure = 0.6  # a handful of epochs is no level
+        sure = MENTION  # a handful of epochs is no level
     # a bump before it that was climbed down from belongs to it: the run was unstable from there on
     bump = np.flatnonzero(rise_now[:at] > TIMES)
     at = int(bump[0]) + 1 if len(bump) else at
     if not shared.domain.log or shared.reinforcement or final - best[at - 1] < 4.0 * stats.diff_sigma(x):
-        sure = min(sure, 0.6)
+        sure = min(sure, MENTION)
     base, top = shared.domain.value(float(best[at - 1])), float(loss.values[horizon[at:]].max())
     return [_told(loss, "early", int(horizon[at]), base, top, shared.domain.value(final), sure, dead)]
 

@@ -20,7 +20,6 @@ import math
 import numpy as np
 
 from playbook.detectors import stats
-from playbook.detectors.plateau import _classes as classes_of
 from playbook.detectors.stats_shared import Shared, answer, blind, finding
 from playbook.findings import Scan
 from playbook.series import Run
@@ -51,7 +50,7 @@ def look(shared: Shared) -> Scan:
     if begin > max(100, 2 * loss.spacing, BEGIN * span):
         return blind(NAME, f"the log begins at step {begin}, not with the run")
     first = float(loss.values[at])
-    known = classes_of(shared)
+    known = shared.classes
     away, count = stats.nearest_uniform(first, known)
     uniform = math.log(count)
     numbers = {"first": first, "uniform": uniform, "classes": float(count), "times": first / uniform}

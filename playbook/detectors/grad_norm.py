@@ -1,9 +1,9 @@
 """The gradient norm just before the onset, or dead from the first row.
 
 What it sees
-    The rows of the gradient norm before the onset against the norm that was usual until then: `surges` (the last
-    few rows at a multiple), `climbs` (a trend over some ten to two hundred steps), `normal`, `nonfinite`,
-    `vanishes`. Without an onset only `dead-from-start`: about zero in nearly every row from the first on.
+    The rows of the gradient norm before the onset against the norm that was usual until then: `surges` (the last few
+    rows at a multiple), `climbs` (a trend over some ten to two hundred steps), `normal`, `nonfinite`, `vanishes`.
+    With or without an onset `dead-from-start`: about zero in nearly every row from the first on.
 Why it matters
     It splits the causes of a spike better than anything else that costs nothing: a norm that grows before the loss
     is the optimizer's doing, one that is normal until a one-step jump points at the batch (D3-tab-1, D3-tab-3,

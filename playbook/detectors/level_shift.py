@@ -1,8 +1,8 @@
 """A loss that changes its level in one place and stays there.
 
 What it sees
-    Two stretches of 16 or 64 rows, one after the other, whose medians differ by far more than their noise, with the
-    change in a few rows and no way back. `up` or `down`.
+    Two stretches of 16, 64 or 256 rows, one after the other, whose medians differ by far more than their noise,
+    with the change in a few rows and no way back. `up` or `down`.
 Why it matters
     The place of a change says more than its shape (D2-src-6): data, batch size, checkpoint, kernel or precision. In
     heavy noise it shows what no single row shows.
@@ -20,7 +20,7 @@ import math
 import numpy as np
 
 from playbook.detectors import stats
-from playbook.detectors.stats_shared import Shared, answer, blind, finding
+from playbook.detectors.stats_shared import MENTION, Shared, answer, blind, finding
 from playbook.findings import Finding, Scan
 from playbook.series import Run
 
@@ -30,8 +30,8 @@ OPTIONAL = ("lr", "epoch")
 KINDS = ("up", "down")
 
 LEAST = 48  # rows
-WIDTHS = (16, 64)  # rows of a stretch
-Z = 9.0  # difference of medians in their own noise
+WIDTHS = (16, 64, 256)  # rows of a stretch
+Z = 8.0  # difference of medians in their own noise
 RISE = math.log(1.15)  # the least change: noise of a few tenths is none (D3-def-1)
 SKIP_ROWS = 50  # rows of a fresh start: descent and warm-up
 MOST = 10
@@ -108,7 +108,10 @@ def _sharp(x: np.ndarray, sigma: float, width: int) -> list[tuple[int, float, fl
         # sudden: the eight rows on each side differ by most of the change already
         near = float(np.median(x[at : at + 8]) - np.median(x[max(0, at - 8) : at]))
         later = float(np.median(x[at : at + 4 * width]) - np.median(left))
-        if abs(step) < max(Z * scale, RISE) or near / step < 0.6 or later / step < 0.5:
+        earlier = float(np.median(right) - np.median(x[max(0, at - 4 * width) : at]))
+        # in heavy noise the eight rows tell little: they may be off by twice their own noise
+        sharp = abs(near) > 0.6 * abs(step) - min(2.0 * scale * math.sqrt(width / 8.0), 0.4 * abs(step))
+        if abs(step) < max(Z * scale, RISE) or not sharp or min(near / step * 9, later / step, earlier / step) < 0.5:
             continue
         out.append((at, step, scale, float(np.median(left))))
     return out
@@ -139,20 +142,20 @@ def _told(shared: Shared, line: np.ndarray, x: np.ndarray, at: int, change: floa
     if change > 0:
         # comes down again as after a switch of the data, or it stays
         sure = (
-            0.6
+            MENTION
             if final < 0.6 * change
             else 0.85
             if change >= math.log(2.5)
             else 0.72
             if change >= math.log(1.8)
-            else 0.6
+            else MENTION
         )
         if shared.lr_rises(step, 200.0) and change < math.log(2.5):
             sure = min(sure, 0.4)
         if shared.near_epoch(step):
-            sure = min(sure, 0.6)
+            sure = min(sure, MENTION)
         if shared.reinforcement or not shared.domain.log:
-            sure = min(sure, 0.6)
+            sure = min(sure, MENTION)
     else:
         sure = 0.3 if shared.near_epoch(step) else 0.5
     numbers = {"level_before": old, "level_after": new, "z": z, "times": new / old if old else 0.0}

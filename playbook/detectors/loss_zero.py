@@ -19,7 +19,7 @@ from __future__ import annotations
 import numpy as np
 
 from playbook.detectors import stats
-from playbook.detectors.stats_shared import Shared, answer, blind, finding
+from playbook.detectors.stats_shared import DOUBTFUL, MENTION, Shared, answer, blind, finding
 from playbook.findings import Finding, Scan
 from playbook.series import Run
 
@@ -54,7 +54,7 @@ def look(shared: Shared) -> Scan:
         if grad is not None and not grad.finite.any():
             sure = 0.6  # the NaN behind it is the finding
         if shared.reinforcement:
-            sure = min(sure, 0.5)
+            sure = min(sure, MENTION)
         found.append(
             finding(NAME, "zero-from-start", loss, int(index[0]), text, sure, numbers={"rows": float(zero.sum())})
         )
@@ -65,8 +65,8 @@ def look(shared: Shared) -> Scan:
         first, last = float(np.median(np.abs(v[:part]))), float(np.median(np.abs(v[-part:])))
         flat = last > 0.5 * first
         text = f"loss is {stats.number(first)} from the first row on and {stats.number(last)} at the end"
-        sure = 0.72 if flat and first < 1e-6 else 0.5
-        sure = 0.4 if shared.reinforcement else sure
+        sure = 0.72 if flat and first < 1e-6 else DOUBTFUL
+        sure = MENTION if shared.reinforcement else sure
         found.append(
             finding(
                 NAME, "near-zero-from-start", loss, int(index[0]), text, sure, numbers={"first": first, "last": last}
@@ -87,7 +87,7 @@ def _turns(shared: Shared, index: np.ndarray, v: np.ndarray, zero: np.ndarray) -
         return []
     step = int(loss.steps[index[begin]])
     text = f"loss is {stats.number(level)} up to step {step} and exactly 0.0 from then on ({rows} rows)"
-    sure = 0.85 if level > SHRUNK * first else 0.4
+    sure = 0.85 if level > SHRUNK * first else MENTION
     if grad is None:
         sure = min(sure, 0.65)  # may hide a NaN: the norm would tell
     else:
@@ -96,7 +96,7 @@ def _turns(shared: Shared, index: np.ndarray, v: np.ndarray, zero: np.ndarray) -
             return []  # a hidden NaN
         text += f", gradient norm {stats.number(float(np.nanmedian(np.where(np.isfinite(norms), norms, np.nan))))}"
     if shared.reinforcement:
-        sure = min(sure, 0.5)
+        sure = min(sure, MENTION)
     numbers = {"rows": float(rows), "level_before": level}
     return [finding(NAME, "zero", loss, int(index[begin]), text, sure, numbers=numbers)]
 

@@ -1,9 +1,10 @@
 """Numbers that are none: NaN and infinity in the loss, the gradient norm and the evaluation loss.
 
 What it sees
-    The first step at which the loss, the gradient norm or the evaluation loss is NaN or infinite, and whether it
-    stays so. Also a NaN that the log hides: a loss printed as 0.0 beside a gradient norm that is NaN or no longer
-    logged.
+    NaN or infinity in the loss: `nan-from-start` (no row is finite), `nan` (up to the end), `nan-transient` (finite
+    again). `hidden-nan` is one that the log hides: a loss printed as 0.0 beside a gradient norm that is NaN or no
+    longer logged. `grad-nan-once` and `grad-nan-lasting` tell of the gradient norm, `eval-nan` of an evaluation loss
+    that is not finite while the training loss is.
 Why it matters
     A NaN in the weights never leaves by itself: every step after it is lost. The first step that shows it is where
     the search begins (D0-sym-1, D1-step-1).
@@ -21,7 +22,7 @@ import numpy as np
 
 from playbook.detectors import stats
 from playbook.detectors.stats_curve import Curve
-from playbook.detectors.stats_shared import Shared, answer, blind, finding
+from playbook.detectors.stats_shared import DOUBTFUL, MENTION, Shared, answer, blind, finding
 from playbook.findings import Finding, Scan
 from playbook.series import Run
 
@@ -82,7 +83,7 @@ def _in_loss(loss: Curve) -> list[Finding]:
         end = int(ends[np.searchsorted(starts, begin)])
         again = int(loss.steps[min(end, len(loss) - 1)])
         text = f"loss is {what} at step {int(loss.steps[begin])} and finite again at step {again}"
-        sure = 0.6 if end - begin == 1 and begin < 3 else 0.8
+        sure = DOUBTFUL if end - begin == 1 and begin < 3 else 0.8
         more = {"last_step": int(loss.steps[end - 1]), "numbers": {**numbers, "episode_rows": float(end - begin)}}
         out.append(finding(NAME, "nan-transient", loss, begin, text, sure, **more))
     return out
@@ -131,7 +132,7 @@ def _hidden(loss: Curve, grad: Curve | None, shared: Shared) -> list[Finding]:
             text = (
                 f"loss falls from {before} to exactly 0.0 at step {step} and stays there: a NaN that the log replaces"
             )
-            sure = 0.55 if shared.reinforcement else 0.72
+            sure = MENTION if shared.reinforcement else 0.72
         else:
             continue
         out.append(finding(NAME, "hidden-nan", loss, begin, text, sure, numbers=numbers))

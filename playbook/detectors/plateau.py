@@ -16,10 +16,12 @@ Easily mistaken for
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from playbook.detectors import stats
-from playbook.detectors.stats_shared import Shared, answer, blind, finding
+from playbook.detectors.stats_shared import DOUBTFUL, MENTION, Shared, answer, blind, finding
 from playbook.findings import Finding, Scan
 from playbook.series import Run
 
@@ -60,7 +62,7 @@ def _in_line(shared: Shared, line: np.ndarray) -> list[Finding]:
     part = max(3, n // 10)
     first, last = float(np.median(v[:part])), float(np.median(v[-part:]))
     middle, sigma = float(np.median(v)), stats.mad_sigma(v)
-    classes = _classes(shared)
+    classes = shared.classes
     away, count = stats.nearest_uniform(middle, classes)
     long = n >= LONG_ROWS and int(loss.steps[line[-1]] - loss.steps[line[0]]) >= LONG_STEPS
     if not long or _warming(shared, int(loss.steps[line[-1]])):
@@ -75,14 +77,14 @@ def _in_line(shared: Shared, line: np.ndarray) -> list[Finding]:
         text = f"loss stands at {stats.number(middle)} for {n} rows, {away:.3f} from ln({count}), as of equal guesses"
         sure = 0.9 if dead or abs(count - 2) < 1 or middle > 5 else 0.75
         return [finding(NAME, "uniform-output", loss, int(line[0]), text, sure, numbers=numbers)]
-    fresh = stats.nearest_uniform(first, classes)[0] < 0.15 and first > 2.0
+    fresh = first > 0.9 * math.log(classes) if classes else stats.nearest_uniform(first)[0] < 0.15 and first > 2.0
     if flat:
         text = f"loss is {stats.number(first)} at the start and {stats.number(last)} after {n} rows: no descent"
-        sure = 0.85 if dead else 0.75 if fresh and (classes is not None or first > 9.0) else 0.4
+        sure = 0.85 if dead else 0.75 if fresh and (classes is not None or first > 9.0) else MENTION
         return [finding(NAME, "no-descent", loss, int(line[0]), text, sure, numbers=numbers)]
     if fresh and 0.0 < first - last < 0.05 * first and n >= 4 * LONG_ROWS:
         text = f"loss comes down from {stats.number(first)} to {stats.number(last)} only, in {n} rows"
-        return [finding(NAME, "slow", loss, int(line[0]), text, 0.5, numbers=numbers)]
+        return [finding(NAME, "slow", loss, int(line[0]), text, DOUBTFUL, numbers=numbers)]
     return []
 
 
@@ -94,7 +96,7 @@ def _still(shared: Shared, line: np.ndarray, v: np.ndarray) -> list[Finding]:
     if end == 0.0:
         return []  # loss_zero tells
     same = np.abs(v - end) <= max(STILL * abs(end), 1e-9)
-    away, count = stats.nearest_uniform(end, _classes(shared))
+    away, count = stats.nearest_uniform(end, shared.classes)
     uniform = away < 2e-3 and end > 0.6
     # at ln(classes) the last rows may still scatter a little, elsewhere only a frozen number counts
     if uniform:
@@ -118,11 +120,6 @@ def _still(shared: Shared, line: np.ndarray, v: np.ndarray) -> list[Finding]:
         return [finding(NAME, "uniform-output", loss, index, text, 0.93, numbers=numbers)]
     text = f"loss repeats {end:.6g} from step {step} to the end ({rows} rows)"
     return [finding(NAME, "stuck", loss, index, text, 0.85 if begin > 0 else 0.8, numbers=numbers)]
-
-
-def _classes(shared: Shared) -> int | None:
-    value = shared.setting("vocab_size", "padded_vocab_size", "num_classes", "n_vocab", "num_labels", "vocabulary_size")
-    return int(value) if value is not None and 2 <= value < 1e7 else None
 
 
 def _warming(shared: Shared, last: int) -> bool:

@@ -2,7 +2,8 @@
 
 What it sees
     The loss (or the gradient norm) of each rank around the onset, against its own rows before: a rank is bad where
-    its value is not finite or leaps. Without an onset in the mean: a rank that departs from all others.
+    its value is not finite or leaps. `one`, `some` or `all` are bad when it begins; `first-bad` names the rank that
+    was ahead of the others. Without an onset in the mean: a rank that departs from all others.
 Why it matters
     One rank alone points at its data, its GPU or its node; all at once at the model, the optimizer, the data
     distribution or the network. The sources disagree here, so it weighs and does not decide (D3-tab-5, D3-tab-6,

@@ -23,7 +23,7 @@ import numpy as np
 
 from playbook.detectors import stats
 from playbook.detectors.stats_segments import Segment
-from playbook.detectors.stats_shared import Shared, answer, blind, finding
+from playbook.detectors.stats_shared import MENTION, Shared, answer, blind, finding
 from playbook.findings import Finding, Scan
 from playbook.series import Run
 
@@ -103,7 +103,7 @@ def _judged(shared: Shared, seg: Segment) -> list[Finding]:
         text = f"after the resume at step {step} the loss is {n(after)}, before it {n(before)} ({z:.0f} sigma)"
         sure = 0.9 if rise > LARGE and z > 2 * Z else 0.76 if len(x_after) >= 4 else 0.65
         if shared.reinforcement or not dom.log:
-            sure = min(sure, 0.6)
+            sure = min(sure, MENTION)
         out.append(finding(NAME, "jump", loss, index, text, sure, numbers=numbers))
     else:
         text = f"after the resume at step {step} the loss goes on at {n(after)} (before {n(before)})"
@@ -135,8 +135,15 @@ def _echo(shared: Shared, seg: Segment, own: np.ndarray) -> tuple[int, float] | 
         strength = np.where(scale > 0, centred @ b / scale, 0.0)
     best = int(np.argmax(strength))
     lag = int(loss.steps[new[0]] - loss.steps[old[best]])
+    if lag > 0 and _repeats_anyway(a, len(a) - best):
+        return None
     least = ECHO if size >= ECHO_ROWS else ECHO_SHORT
     return (lag, float(strength[best])) if strength[best] > least and lag > 0 else None
+
+
+def _repeats_anyway(a: np.ndarray, rows: int) -> bool:
+    """True where the rows before the resume already repeat at this distance: one order of the data each epoch."""
+    return len(a) >= rows + 24 and stats.lag_correlation(a, rows) > 0.5
 
 
 def _noise(x: np.ndarray) -> np.ndarray:

@@ -118,7 +118,7 @@ def _breaks(shared: Shared, lr: Curve) -> list[Finding]:
             continue
         if not resumed and k >= len(change) - 1:
             continue  # the last row alone proves nothing
-        factor = math.exp(float(change[k]))
+        factor = math.exp(min(float(change[k]), 500.0))
         n = stats.number
         text = f"learning rate goes from {n(math.exp(float(x[k])))} to {n(math.exp(float(x[k + 1])))} at step {step}"
         text += ", right after a resume" if resumed else ", against its course so far"

@@ -1,8 +1,8 @@
 """Steps that the optimizer skipped.
 
 What it sees
-    Skipped steps, from a counter (per row or since the start), from halvings of the loss scale and from events:
-    `few` (up to 2 %), `many`, `endless` (nothing but skipped steps up to the end).
+    Skipped steps, from a counter (per row or since the start), from halvings of the loss scale and from events: `few`
+    (up to 2 %), `many`, `endless` (nothing but skipped steps up to the end).
 Why it matters
     A skipped step is an overflow that was caught. A few are how dynamic scaling works; endless skipping means that
     the weights no longer move while the log looks alive (D1-nan-2).

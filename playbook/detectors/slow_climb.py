@@ -1,9 +1,9 @@
 """A loss that turns up slowly, without a jump.
 
 What it sees
-    The blocks' medians fall or lie flat, then rise to the end of the log: most of them one after the other, by at
-    least eight per cent and far more than their noise, and no single place carries the rise. The step is where it
-    turns.
+    `climb`: the blocks' medians fall or lie flat, then rise to the end of the log: most of them one after the
+    other, by at least eight per cent and far more than their noise, and no single place carries the rise. The step
+    is where it turns.
 Why it matters
     No alarm for spikes sees it. It points at the order or the mixture of the data, lost random state, low
     precision, or a learning rate that left its schedule (D0-sym-4), and costs the most GPU time because it is seen
@@ -22,7 +22,7 @@ import math
 import numpy as np
 
 from playbook.detectors import stats
-from playbook.detectors.stats_shared import Shared, answer, blind, finding
+from playbook.detectors.stats_shared import MENTION, Shared, answer, blind, finding
 from playbook.findings import Finding, Scan
 from playbook.series import Run
 
@@ -33,6 +33,7 @@ KINDS = ("climb",)
 
 LEAST = 60  # rows
 BLOCKS = 48  # the run in this many blocks
+FINE = 128  # blocks in which the turn is sought
 RISE = math.log(1.08)
 Z = 6.0  # of the blocks' own noise
 PART = 0.12  # of the rows: a shorter rise is not told from noise
@@ -73,24 +74,22 @@ def _in_line(shared: Shared, line: np.ndarray) -> list[Finding]:
     steepest = float(np.max(np.diff(smooth[low:]))) if len(after) > 1 else rise
     if steepest > ONE_PLACE * rise:
         return []
-    turn = low + (stats.hinge(smooth[low - 4 :]) - 4 if low >= 4 else 0)
-    turn = min(max(turn, max(low - 4, 0)), n - 2)
-    index = int(line[min(turn * size, len(line) - 1)])
+    index = int(line[_turn(x, low * size)])
     begin, end = int(loss.steps[index]), int(loss.steps[line[-1]])
     share = len(after) / n
     start = float(np.median(blocks[: max(1, n // 24)]))
     sure = 0.85 if rise >= math.log(1.25) and share >= 0.25 else 0.76
     # a run that never came down much has trained weights behind it: it may drift to the new data's level
     if start - smooth[low] < max(0.5 * rise, 4.0 * noise) or low < 0.08 * n:
-        sure = min(sure, 0.6)
+        sure = min(sure, MENTION)
     if _with_lr(shared, begin, end) or _after_drop(blocks, low, rise):
-        sure = min(sure, 0.45)
+        sure = min(sure, MENTION)
     if (
         shared.reinforcement
         or not dom.log
         or abs(dom.value(smooth[low] + rise) - dom.value(smooth[low])) < 0.02 * abs(dom.value(start))
     ):
-        sure = min(sure, 0.5)
+        sure = min(sure, MENTION)
     old, new = dom.value(float(smooth[low])), dom.value(float(smooth[low]) + rise)
     text = f"loss climbs from {stats.number(old)} at step {begin} to {stats.number(new)} at step {end} without a jump"
     numbers = {
@@ -101,6 +100,13 @@ def _in_line(shared: Shared, line: np.ndarray) -> list[Finding]:
         "z": rise / noise,
     }
     return [finding(NAME, "climb", loss, index, text, sure, numbers=numbers)]
+
+
+def _turn(x: np.ndarray, low: int) -> int:
+    """The row where the curve turns up, near the lowest block: the break of two joined lines through finer blocks."""
+    begin = max(0, low - len(x) // 8)
+    size = max(1, (len(x) - begin) // FINE)
+    return min(begin + stats.hinge(stats.block_medians(x[begin:], size)) * size + size // 2, len(x) - 1)
 
 
 def _with_lr(shared: Shared, begin: int, end: int) -> bool:

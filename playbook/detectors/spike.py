@@ -25,7 +25,7 @@ from playbook.detectors import stats
 from playbook.detectors.stats_curve import Curve
 from playbook.detectors.stats_excursions import RISE_BIG, Excursion, ordinary
 from playbook.detectors.stats_segments import Segment
-from playbook.detectors.stats_shared import Shared, answer, blind, finding
+from playbook.detectors.stats_shared import MENTION, Shared, answer, blind, finding
 from playbook.findings import Finding, Scan
 from playbook.series import Run
 
@@ -68,22 +68,24 @@ def confidence(shared: Shared, seg: Segment, e: Excursion) -> float:
     if not e.lasting:
         sure = 0.88 if big else 0.75
         if not shared.domain.log and e.rows <= 2:
-            sure = 0.6  # losses that cross zero (SI-SNR, policy losses) have single hard samples of any size
+            sure = MENTION  # losses that cross zero (SI-SNR, policy losses) have single hard samples of any size
     elif e.broken or e.after_rise >= RISE_BIG:
         sure = 0.92
     elif e.rise >= 3.0 * max(e.after_rise, 1e-9) and big:
         sure = 0.88  # it overshot and settled above its level
+    elif big:
+        sure = 0.85
     elif e.recovered:
-        sure = 0.85 if big else 0.6
+        sure = MENTION
     else:
         # a step to a new level without overshoot is what a switch of the data looks like
-        sure = 0.78 if e.after_rise >= 0.9 else 0.72 if e.after_rise >= 0.47 else 0.62
+        sure = 0.78 if e.after_rise >= 0.9 else 0.72 if e.after_rise >= 0.47 else MENTION
         if e.final_rise < 0.7 * e.after_rise:
-            sure = min(sure, 0.62)
+            sure = min(sure, MENTION)
     if shared.lr_rises(int(shared.loss.steps[e.start]), 100.0) and not (big and e.after_rise >= RISE_BIG):  # type: ignore[union-attr]
-        sure = min(sure, 0.5)  # a warm restart lifts the loss in health
+        sure = min(sure, MENTION)  # a warm restart lifts the loss in health
     if shared.reinforcement:
-        sure = min(sure, 0.6)
+        sure = min(sure, MENTION)
     return sure
 
 
@@ -120,7 +122,7 @@ def _many(loss: Curve, passing: list[tuple[Excursion, float]]) -> list[Finding]:
     sure = max(s for _, s in passing)
     often = len(passing) / max(first.left, 1)
     if often > 0.05:
-        sure = min(sure, 0.6)  # every twentieth row: the noise of this run
+        sure = min(sure, MENTION)  # every twentieth row: the noise of this run
     text = f"{len(passing)} spikes that recover, from step {steps[0]} to step {steps[-1]}"
     numbers = {"count": float(len(passing)), "share_of_rows": often, "highest": max(e.top for e, _ in passing)}
     out = [finding(NAME, "repeated", loss, first.start, text, sure, last_step=steps[-1], numbers=numbers)]

@@ -91,17 +91,35 @@ def local_sigma(residual: np.ndarray, window: int = 256) -> np.ndarray:
     return np.concatenate([out, np.full(n - len(out), sigma[-1])])
 
 
-def tail_extreme(residual: np.ndarray) -> float:
+def tail_extreme(residual: np.ndarray, draws: int | None = None) -> float:
     """How far the largest residual reaches where the upper tail goes on as it begins (exponential through 75 and 95 %).
 
     Normal noise gives about 4 sigma at a thousand rows; heavy tails give more, so that their outliers are no news.
+    `draws` is the number of rows among which the largest is sought, where `residual` is only a part of them.
     """
     n = len(residual)
     if n < 20:
         return 0.0
+    draws = draws or n
     sample = residual[:: max(1, n // 100_000)]
     middle, q75, q95 = np.quantile(sample, [0.5, 0.75, 0.95])
-    return float((q75 - middle) + (q95 - q75) / math.log(5.0) * math.log(max(n / 4.0, 1.0)))
+    return float((q75 - middle) + (q95 - q75) / math.log(5.0) * math.log(max(draws / 4.0, 1.0)))
+
+
+def tail_before(residual: np.ndarray) -> np.ndarray:
+    """`tail_extreme` of each row from the rows before it (64 at least): a fault must not widen its own measure.
+
+    Taken at 64, 128, 256, ... rows and held in between.
+    """
+    n = len(residual)
+    out = np.empty(n)
+    begin, known = 0, min(WINDOW, n)
+    while begin < n:
+        end = n if known >= n else 2 * known
+        part = residual[:known]
+        out[begin:end] = max(tail_extreme(part, n), 3.0 * mad_sigma(part))
+        begin, known = end, 2 * known
+    return out
 
 
 def runs(mask: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

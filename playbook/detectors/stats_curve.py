@@ -14,6 +14,8 @@ import numpy as np
 from playbook.detectors import stats
 from playbook.series import Origin, Series
 
+# metrics of which the mean of two rows is no value that ever was
+STATES = frozenset({"loss_scale", "skipped_iters", "nan_iters", "xid", "ecc_errors", "network_errors", "lr", "epoch"})
 INTERLEAVED = 4  # rows: a median distance of restarts below it means mixed writers, not restarts
 
 
@@ -63,7 +65,10 @@ class Curve:
 
 
 def fold(series: Series) -> Curve:
-    """The curve of a series: rows that repeat the step of the row before become one (their mean; non-finite wins)."""
+    """The curve of a series: rows that repeat the step of the row before become one.
+
+    Of a quantity the mean (non-finite wins), of a state or a counter the last row.
+    """
     steps: np.ndarray = np.asarray(series.steps, dtype=np.int64)
     values: np.ndarray = np.asarray(series.values, dtype=np.float64)
     rows: np.ndarray = np.arange(len(values))
@@ -77,9 +82,13 @@ def fold(series: Series) -> Curve:
         if same.any():
             first = np.flatnonzero(np.concatenate([[True], ~same]))
             count = np.diff(np.append(first, len(steps)))
-            with np.errstate(invalid="ignore", over="ignore"):
-                values = np.add.reduceat(values, first) / count
-            steps, rows = steps[first], rows[first]
+            if series.metric in STATES:
+                values, rows = values[first + count - 1], rows[first + count - 1]
+            else:
+                with np.errstate(invalid="ignore", over="ignore"):
+                    values = np.add.reduceat(values, first) / count
+                rows = rows[first]
+            steps = steps[first]
     return Curve(series.metric, steps, values, rows, series, mixed)
 
 
@@ -92,7 +101,7 @@ def of_ranks(metric: str, by_rank: dict[int, Series]) -> Curve | None:
         return fold(filled[0])
     lead = filled[0]
     if all(len(s) == len(lead) and np.array_equal(s.steps, lead.steps) for s in filled[1:]):
-        total = np.zeros(len(lead))
+        total: np.ndarray = np.zeros(len(lead))
         with np.errstate(invalid="ignore", over="ignore"):
             for s in filled:
                 total += s.values

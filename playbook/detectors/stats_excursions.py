@@ -81,7 +81,8 @@ def measure(curve: Curve, dom: Domain, seg: Segment, good: np.ndarray) -> list[E
     sigma = np.full(len(x), np.inf)
     sigma[known] = np.maximum(stats.local_sigma(residual), 1e-4)
     centre = min(0.0, float(np.median(residual)))
-    tail = max(stats.tail_extreme(residual), 3.0 * stats.mad_sigma(residual), 1e-6)
+    tail = np.full(len(x), np.inf)
+    tail[known] = np.maximum(stats.tail_before(residual), 1e-6)
     z = np.where(known, rise / sigma, 0.0)
     floor = SHARE * abs(float(np.median(curve.values[index[: max(3, min(50, len(index) // 50))]])))
     high = np.where(known, rise, 0.0)
@@ -114,7 +115,7 @@ def _follow(
     at: int,
     offset: int,
     least: int,
-    tail: float,
+    tail: np.ndarray,
 ) -> tuple[Excursion, int]:
     """Follow one candidate to its end; the position from which to look for the next."""
     n = len(x)
@@ -147,7 +148,7 @@ def _follow(
         after_rise=after - level,
         final_rise=final - level,
         z=float((x[peak] - level) / noise),
-        news=float((x[peak] - level) / tail),
+        news=float((x[peak] - level) / tail[at]),
         rows=rows,
         steps=length,
         lasting=lasting,
@@ -170,7 +171,9 @@ def _return(x: np.ndarray, at: int, limit: float) -> int | None:
             medians = np.array([np.median(part)])
         below = np.flatnonzero(medians <= limit)
         if len(below):
-            return begin + int(below[0])
+            end = begin + int(below[0])
+            # a median of three is low one row early
+            return end + 1 if x[end] > limit and end + 1 < len(x) else end
         if begin + size + 2 >= len(x):
             return None
         begin += size

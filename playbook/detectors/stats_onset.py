@@ -35,7 +35,7 @@ LASTING: dict[str, frozenset[str]] = {
     "slow_climb": frozenset({"climb"}),
     "plateau": frozenset({"no-descent", "stuck", "uniform-output"}),
     "loss_zero": frozenset({"zero-from-start", "zero", "near-zero-from-start"}),
-    "resume": frozenset({"jump", "to-initial"}),
+    "resume": frozenset({"jump", "to-initial", "repeated-samples"}),
 }
 PASSING: dict[str, frozenset[str]] = {
     "nonfinite": frozenset({"nan-transient"}),

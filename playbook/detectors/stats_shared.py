@@ -21,8 +21,9 @@ from playbook.series import Event, Run, Series
 
 Needs = tuple[str | tuple[str, ...], ...]
 
-# The confidence from which a loss fault makes an incident; detectors stay below it where health is a good explanation.
-INCIDENT = 0.7
+# The confidence from which a loss fault makes an incident; one that could as well be nothing; one that health explains
+# better, told to people only (the engine takes no notice below 0.5).
+INCIDENT, DOUBTFUL, MENTION = 0.7, 0.6, 0.4
 
 
 class Shared:
@@ -140,6 +141,18 @@ class Shared:
             if math.isfinite(number):
                 return number
         return None
+
+    @cached_property
+    def classes(self) -> int | None:
+        """The number of classes that the loss is a cross entropy over, where the configuration tells.
+
+        A vocabulary is believed; a plain number of classes only without any word of a language model or a detector.
+        """
+        value = self.setting("vocab_size", "padded_vocab_size", "n_vocab", "vocabulary_size")
+        foreign = ("vocab_file", "seq_length", "max_position_embeddings", "roi_heads", "max_seq_length", "anchors")
+        if value is None and not any(name in self.settings for name in foreign):
+            value = self.setting("num_classes", "num_labels")
+        return int(value) if value is not None and 2 <= value < 1e7 else None
 
     @cached_property
     def reinforcement(self) -> bool:

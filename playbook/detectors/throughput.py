@@ -21,7 +21,7 @@ import numpy as np
 
 from playbook.detectors import stats
 from playbook.detectors.stats_curve import Curve
-from playbook.detectors.stats_shared import Shared, answer, blind, finding
+from playbook.detectors.stats_shared import MENTION, Shared, answer, blind, finding
 from playbook.findings import Finding, Scan
 from playbook.series import Run
 
@@ -106,9 +106,9 @@ def _drop(shared: Shared, curve: Curve, index: np.ndarray, x: np.ndarray, sign: 
     step = int(curve.steps[row])
     sure = 0.88 if low - high < math.log(0.7) else 0.75
     if smoothness < -0.85 and abs(float(np.max(-np.diff(blocks)))) < 0.3 * (high - low):
-        sure = min(sure, 0.6)  # an even decline over the whole log, as of a running average
+        sure = min(sure, MENTION)  # an even decline over the whole log, as of a running average
     if _explained(shared, step):
-        sure = min(sure, 0.5)
+        sure = min(sure, MENTION)
     old, new = math.exp(sign * high), math.exp(sign * low)
     text = f"{curve.metric} goes from {stats.number(old)} to {stats.number(new)} at step {step}"
     text += f", {1 - math.exp(low - high):.0%} slower, up to the end"
