@@ -1,3 +1,16 @@
 """Incident knowledge base and playbook engine for failures of deep-learning training."""
 
+from __future__ import annotations
+
+from typing import Any
+
 __version__ = "0.1.0"
+
+
+def __getattr__(name: str) -> Any:
+    """`playbook.capture(...)` without an import of its own; nothing is loaded until it is used."""
+    if name == "capture":
+        import importlib
+
+        return importlib.import_module("playbook.capture")
+    raise AttributeError(f"module 'playbook' has no attribute {name!r}")
