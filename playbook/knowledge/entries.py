@@ -285,21 +285,36 @@ class Choice(_Strict):
     why: Text  # shown after the answer; for a wrong choice: when it would be right
 
 
+class Figure(_Strict):
+    """A number to be named. `within` is the relative error that still counts as knowing it."""
+
+    value: float
+    unit: str = ""
+    within: float = Field(0.05, ge=0)
+    why: Text
+
+
 class Question(Entry):
-    """One quiz item: choices to pick from, or key points for a spoken answer."""
+    """One quiz item: choices to pick from, a number to name, or key points for a spoken answer.
+
+    A key point reads "[2] Label: what a good answer says": the digit is the depth of the answer that it belongs to
+    (1 knows of it, 2 works by a system, 3 has done it), the label is the key of `synonyms`, the list of other words
+    for it. A question whose id begins with that of another one and a hyphen is its follow-up.
+    """
 
     ask: Text
     about: Annotated[list[Id], Field(min_length=1)]
     difficulty: int = Field(ge=1, le=4)
     choices: list[Choice] = []
+    number: Figure | None = None
     key_points: list[str] = []
     traps: list[str] = []
     synonyms: dict[str, list[str]] = {}
 
     @model_validator(mode="after")
     def _answerable(self) -> Question:
-        if not self.choices and not self.key_points:
-            raise ValueError("needs `choices` or `key_points`")
+        if not self.choices and not self.key_points and self.number is None:
+            raise ValueError("needs `choices`, `number` or `key_points`")
         if self.choices and sum(c.right for c in self.choices) != 1:
             raise ValueError("exactly one choice is right")
         return self
