@@ -260,6 +260,17 @@ def test_clear_is_evidence_only_where_the_signal_says_so(tiny: Book) -> None:
     )
 
 
+def test_a_fault_of_the_machine_implies_a_symptom_where_no_curve_shows_one(tiny: Book) -> None:
+    crash = tiny.signals["crash-tail"].model_copy(update={"implies": {"oom": "instant-nan"}})
+    signals = {**tiny.signals, "crash-tail": crash}
+    event = Event("CUDA out of memory", "oom", Origin("a.log", 7))
+    alone = {e.signal: e.state for e in observe(signals, [], [event], {})}
+    assert alone["loss-shape"] == "instant-nan"
+    spike = Scan("spike", "found", (Finding("spike", "persistent", "loss", 100, "jumps", 0.9),))
+    assert {e.signal: e.state for e in observe(signals, [spike], [event], {})}["loss-shape"] == "persistent-spike"
+    assert "loss-shape" not in {e.signal for e in observe(signals, [], [], {})}
+
+
 def test_config_lookup_by_last_component(tiny: Book) -> None:
     flat = flatten({"a": {"BF16": "True"}})
     assert lookup(flat, "bf16") == ("a.bf16", "True")

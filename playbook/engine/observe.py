@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from functools import lru_cache
 from typing import Any
 
@@ -19,6 +20,9 @@ from playbook.series import Event
 MIN_CONFIDENCE = 0.5
 # A finding of this confidence decides a line of `seen_by`; a weaker one only where no later line has a stronger one.
 STRONG = 0.7
+# Over a healthy loss only a fault of the machine that is this sure is called an incident.
+SURE = 0.85
+SHAPE, HEALTHY = "loss-shape", "healthy"
 # How far a clear scan is trusted: a detector may overlook what a person would see.
 QUIET = 0.8
 
@@ -38,7 +42,20 @@ def observe(
         known = [item for item in candidates if item is not None]
         if known:
             found.append(max(known, key=lambda e: e.confidence))
-    return found
+    return with_implied(signals, found)
+
+
+def with_implied(signals: Mapping[str, Signal], found: list[Evidence]) -> list[Evidence]:
+    """A fault of the machine that no curve shows: its symptom is taken where the loss was not logged or looks healthy."""
+    shape = next((e for e in found if e.signal == SHAPE), None)
+    if SHAPE not in signals or (shape is not None and shape.state != HEALTHY):
+        return found
+    implied = [e for e in found if e.state in signals[e.signal].implies and (shape is None or e.confidence >= SURE)]
+    if not implied:
+        return found
+    best = max(implied, key=lambda e: e.confidence)
+    symptom = replace(best, signal=SHAPE, state=signals[best.signal].implies[best.state])
+    return sorted([e for e in found if e.signal != SHAPE] + [symptom], key=lambda e: e.signal)
 
 
 def from_scans(signal: Signal, scans: Mapping[str, Scan]) -> Evidence | None:

@@ -146,6 +146,7 @@ class Signal(Entry):
     seen_by: list[SeenBy] = []
     log: list[LogPattern] = []
     config: list[ConfigRule] = []
+    implies: dict[str, Id] = {}  # outcome -> symptom, where this is seen and no curve tells the symptom
     how: Text  # in plain words
     commands: list[Command] = []
     minutes: float = Field(ge=0)  # a person's time
@@ -161,7 +162,7 @@ class Signal(Entry):
         used = set(self.background)
         for seen in self.seen_by:
             used |= set(seen.kinds.values()) | {o for o in (seen.clear, seen.blind) if o is not None}
-        used |= {p.outcome for p in self.log} | set(self.synonyms)
+        used |= {p.outcome for p in self.log} | set(self.synonyms) | set(self.implies)
         for rule in self.config:
             used |= set(rule.equals.values()) | {o for _, o in rule.below} | {o for _, o in rule.above}
         if extra := sorted(used - known):

@@ -53,6 +53,11 @@ TABLE: tuple[str, ...] = (
     "text_log",
 )
 
+# Formats of the machine's own files: they have no loss, and silence in them is good news.
+SYSTEM = frozenset(
+    {"kernel_log", "nvidia_smi_q", "nvidia_smi", "dcgm", "ethtool", "infiniband", "fabric_manager", "nccl_log"}
+)
+
 Progress = Callable[[str], None]  # called with the name of each file before it is read
 
 
@@ -117,7 +122,7 @@ def _one(item: walk.Found, names: Mapping[str, str], step: str | None) -> tuple[
         source = Source(spooled or item.path, item.name)
         head = source.head()
         refuse.unusable(source, head)
-        reader = claim(head, item.path)
+        reader = claim(head, source.inner)
         if reader is None:
             raise refuse.unknown(source, head, [module.NAME for module in readers()])
         builder = RunBuilder(item.name, reader.NAME, item.rank, names, step)

@@ -43,10 +43,15 @@ class Ingested:
         """incident | healthy | undecided."""
         shape = next((e for e in self.evidence if e.signal == SHAPE), None)
         if shape is None:
-            return "undecided"
+            return "healthy" if self._quiet_system() else "undecided"
         if shape.state == "healthy":
             return "healthy"
         return "incident" if shape.confidence >= INCIDENT else "undecided"
+
+    def _quiet_system(self) -> bool:
+        """Only files of the machine were read, and none of them reports a fault."""
+        read = [f for f in self.run.files if f.rows]
+        return bool(read) and all(f.format in readers.SYSTEM for f in read) and not self.symptom
 
     @property
     def size(self) -> RunSize:
