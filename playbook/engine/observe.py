@@ -46,7 +46,7 @@ def observe(
 
 
 def with_implied(signals: Mapping[str, Signal], found: list[Evidence]) -> list[Evidence]:
-    """A fault of the machine that no curve shows: its symptom is taken where the loss was not logged or looks healthy."""
+    """A fault of the machine that no curve shows names its symptom where the loss is unknown or looks healthy."""
     shape = next((e for e in found if e.signal == SHAPE), None)
     if SHAPE not in signals or (shape is not None and shape.state != HEALTHY):
         return found
