@@ -284,6 +284,7 @@ class Choice(_Strict):
     text: Text
     right: bool = False
     why: Text  # shown after the answer; for a wrong choice: when it would be right
+    about: Id | None = None  # the entry to read on at; without it the first one that the question is about
 
 
 class Figure(_Strict):
