@@ -7,7 +7,7 @@
 Writes a folder of plain files (no pickle): `capture.json` (step, reason, shapes, statistics of the batch and of every
 gradient, versions), `batch.npz` and `rng.json`. It never raises into the training and never writes more than `most`
 captures; torch is used where it is there and needed nowhere. `playbook incident attach ID FOLDER` puts it on record;
-`incidents/captured.py` reads it back and sets the generators. Imports nothing of the product: training code stays light.
+`incidents/captured.py` reads it back and sets the generators. It imports nothing of the product.
 """
 
 from __future__ import annotations

@@ -150,3 +150,25 @@ def print_similar(found: Sequence[Similar], out: Console, w: Words) -> None:
         if s.cured_by:
             out.print(Padding(Text(f"{w('cured by')}: {'; '.join(s.cured_by)}", style="green"), (0, 0, 0, 7)))
     out.print()
+
+
+def print_trends(document: Mapping[str, Any], out: Console, w: Words | None = None) -> None:
+    """Totals and the tables by cause, layer, symptom and month, with bars."""
+    w = w or words()
+    total = document["incidents"]
+    out.print(f"[bold]{w('{n} incidents', n=total)}[/], {document['open']} {w('open')}, {document['usd']:,.0f} USD")
+    for key, title in (("by_cause", "Cause"), ("by_layer", "Layer"), ("by_symptom", "Symptom"), ("by_month", "Month")):
+        if not document[key]:
+            continue
+        table = Table(box=None, padding=(0, 2, 0, 0), header_style="bold")
+        for name in (title, "", "n", "USD", "h lost", "min asked", "h to confirm"):
+            table.add_column(w(name) if name else "", justify="left" if name in (title, "") else "right")
+        for row in document[key][:12]:
+            wait = row["median_hours_to_confirm"]
+            table.add_row(
+                Text(row["name"]), bar(row["incidents"] / max(total, 1), 12), str(row["incidents"]),
+                f"{row['usd']:,.0f}",
+                f"{row['hours_lost']:g}", f"{row['median_minutes_asked']:g}", "" if wait is None else f"{wait:g}",
+            )  # fmt: skip
+        out.print()
+        out.print(table)

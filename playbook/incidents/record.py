@@ -65,6 +65,7 @@ class Happening(_Doc):
     time: str | None = None
     rank: _Int64 | None = None
     source: str = ""  # the detector, or the kind of the event
+    by: str = ""  # who did it
     numbers: dict[str, float] = {}
     place: Place | None = None
 

@@ -52,7 +52,9 @@ CHILDREN: dict[str, Split] = {
         {"belief": ("top", "unknown"), "extra": ("rank", "confidence", "likelihood", "total", "paid", "at")},
     ),
     "timeline": Split(
-        "timeline", ("kind", "text", "step", "time"), {"extra": ("last_step", "rank", "source", "numbers", "place")}
+        "timeline",
+        ("kind", "text", "step", "time"),
+        {"extra": ("last_step", "rank", "source", "by", "numbers", "place")},
     ),
     "treatment": Split("treatments", ("fix", "outcome", "note", "at"), {}),
     "link": Split("links", ("url", "title"), {}),

@@ -93,15 +93,18 @@ class Store:
             self._overwrite(connection, found.number, record)
         return record
 
-    def put(self, record: Record) -> bool:
-        """Store an incident over one of the same id; returns whether there was one."""
+    def put(self, records: Iterable[Record]) -> list[str]:
+        """Store incidents, over those of the same id, all or none; returns the ids that were there."""
+        there = []
         with self.database.writing() as connection:
-            found = connection.execute(select(_INCIDENT.c.number).where(_INCIDENT.c.id == record.id)).scalar()
-            if found is None:
-                self._insert(connection, record)
-            else:
-                self._overwrite(connection, found, record)
-        return found is not None
+            for record in records:
+                number = connection.execute(select(_INCIDENT.c.number).where(_INCIDENT.c.id == record.id)).scalar()
+                if number is None:
+                    self._insert(connection, record)
+                else:
+                    self._overwrite(connection, number, record)
+                    there.append(record.id)
+        return there
 
     def _overwrite(self, connection: Connection, number: int, record: Record) -> None:
         connection.execute(update(_INCIDENT).where(_INCIDENT.c.number == number), rows.incident(record))
@@ -123,6 +126,12 @@ class Store:
                 select(_INCIDENT).where(_INCIDENT.c.id == self._whole(connection, incident))
             ).one()
             return _assemble(connection, [found])[0]
+
+    def find(self, incident: str) -> Record | None:
+        """One incident by its whole id; None where there is none."""
+        with self.database.reading() as connection:
+            found = connection.execute(select(_INCIDENT).where(_INCIDENT.c.id == incident)).first()
+            return None if found is None else _assemble(connection, [found])[0]
 
     def resolve(self, incident: str) -> str:
         """The whole id."""

@@ -219,7 +219,7 @@ def of_the_book(name: str | None, book: Book) -> dict[str, str]:
 def kind_of(path: Path) -> str:
     """What a file probably is, by its name."""
     name, suffix = path.name.lower(), path.suffix.lower()
-    if name.startswith("capture") and suffix == ".json":
+    if name in ("capture.json", "rng.json"):
         return "capture"
     if suffix in (".npz", ".npy", ".pt", ".safetensors"):
         return "batch" if "batch" in name else "other"
@@ -257,7 +257,7 @@ def _url(url: str) -> str:
 def _act(text: str, at: str, by: str = "", kind: str = "action") -> Happening:
     from playbook.incidents.record import Happening
 
-    return Happening(kind=kind, text=text, time=at, source=by)  # type: ignore[arg-type]
+    return Happening(kind=kind, text=text, time=at, by=by)  # type: ignore[arg-type]
 
 
 def _change(incident: str, edit: Callable[[Record], Record], db: str | None) -> Record:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from playbook.errors import PlaybookError
-from playbook.faces.cli import common
+from playbook.faces.cli import common, incident_files
 
 if TYPE_CHECKING:
     from playbook.incidents.record import Record
@@ -277,3 +277,7 @@ def attach(
             f"{record.id}: {len(record.artifacts)} files, {len(record.links)} links, {len(record.treatments)} fixes"
         )
     return 0
+
+
+for _command in (incident_files.export, incident_files.import_, incident_files.regression, incident_files.trends):
+    incident.add_command(_command)

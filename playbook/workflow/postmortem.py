@@ -1,0 +1,253 @@
+"""The post-mortem of a recorded incident: the seven questions of a playbook, the curve, the timeline, the bill.
+
+`postmortem` gathers it as plain values (the site builds its page from them), `markdown` writes the document. Text of
+people and logs is escaped: a hostile title stays a title.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from playbook.errors import PlaybookError
+from playbook.knowledge.loader import Book
+from playbook.series import Run, Series
+from playbook.workflow.incident import of_the_book
+from playbook.workflow.scenes import scene_of
+
+if TYPE_CHECKING:
+    from playbook.incidents.record import Record
+    from playbook.incidents.store import Store
+
+COLUMNS, ROWS = 72, 14  # characters of the curve
+TIMELINE = 60  # lines
+# Headings in the order of ledger rows D2-pb-1 to D2-pb-7.
+SEVEN = (
+    ("symptom", "Symptom"),
+    ("trigger", "Trigger"),
+    ("root-cause", "Root cause"),
+    ("earlier", "How monitoring finds it earlier"),
+    ("fix", "Fix"),
+    ("regression", "Regression test"),
+    ("affected", "Are earlier conclusions affected?"),
+)
+_NOT_SAID = "Not answered yet."
+
+
+@dataclass(frozen=True)
+class Curve:
+    """The loss around the incident, `COLUMNS` stretches wide. low, high float64[n], NaN where a stretch has no number;
+    bad bool[n] where it has a NaN or an infinity; steps int64[n], first step of each; `onset` is a column.
+    """
+
+    metric: str
+    steps: np.ndarray
+    low: np.ndarray
+    high: np.ndarray
+    bad: np.ndarray
+    onset: int | None
+
+
+@dataclass(frozen=True)
+class Postmortem:
+    """Everything that the document says."""
+
+    record: Record
+    seven: tuple[tuple[str, str, str], ...]  # (key, heading, text)
+    curve: Curve | None
+    problem: str = ""
+
+
+def postmortem(record: Record, book: Book, store: Store | None = None) -> Postmortem:
+    """Gather the post-mortem. A scene that is missing or damaged is told, and the rest stands."""
+    curve, problem = None, ""
+    ref = record.artifact("scene")
+    if ref is not None and store is not None:
+        try:
+            curve = curve_of(scene_of(store, ref), record.verdict.onset_step)
+        except PlaybookError as error:
+            problem = str(error)
+    texts = answers_of(record, book)
+    return Postmortem(record, tuple((key, title, texts.get(key, "")) for key, title in SEVEN), curve, problem)
+
+
+def answers_of(record: Record, book: Book) -> dict[str, str]:
+    """The seven answers: a person's own words, else what the record and the book say."""
+    return {**_told(record, book), **{k: v for k, v in record.answers.items() if v}}
+
+
+def _told(record: Record, book: Book) -> dict[str, str]:
+    verdict = record.verdict
+    told: dict[str, str] = {}
+    if verdict.symptom:
+        entry: Any = book.symptoms.get(verdict.symptom)
+        step = f" From step {verdict.onset_step}." if verdict.onset_step is not None else ""
+        told["symptom"] = f"{entry.summary if entry else verdict.symptom}{step}"
+    changes = [h.text for h in record.timeline if h.kind == "change" or h.source.startswith("change")]
+    if changes:
+        told["trigger"] = " ".join(_sentence(c) for c in changes[:3])
+    cause: Any = book.causes.get(record.cause or "")
+    if record.cause is not None:
+        by = f" Confirmed by {record.confirmed_by}." if record.confirmed_by else ""
+        told["root-cause"] = (
+            f"{_sentence(cause.title if cause else record.cause)} {cause.summary if cause else ''}".strip() + by
+        )
+    elif verdict.first is not None:
+        told["root-cause"] = f"Not confirmed. Most probable: {verdict.first.title} ({verdict.first.probability:.0%})."
+    if cause is not None:
+        told |= of_the_book(record.cause, book)
+    if record.treatments:
+        told["fix"] = " ".join(f"{_sentence(_fix_title(t.fix, book))} Outcome: {t.outcome}." for t in record.treatments)
+    return told
+
+
+def _fix_title(fix: str, book: Book) -> str:
+    entry: Any = book.fixes.get(fix)
+    return entry.title if entry is not None else fix
+
+
+def _sentence(text: str) -> str:
+    text = text.strip()
+    return text if text.endswith((".", "!", "?")) else f"{text}."
+
+
+def curve_of(run: Run, onset: int | None, columns: int = COLUMNS) -> Curve | None:
+    """The loss, least and greatest value a column, by position in the file (a resume does not fold it back)."""
+    series = run.one("loss") or next((run.one(m) for m in run.metrics), None)
+    if series is None or not len(series):
+        return None
+    return _columns(series, onset, columns)
+
+
+def _columns(series: Series, onset: int | None, columns: int) -> Curve:
+    n = len(series)
+    edges = np.unique(np.linspace(0, n, min(columns, n) + 1).astype(int))
+    low, high, bad = [], [], []
+    for a, b in pairwise(edges):
+        part = series.values[a:b]
+        finite = part[np.isfinite(part)]
+        low.append(finite.min() if finite.size else math.nan)
+        high.append(finite.max() if finite.size else math.nan)
+        bad.append(finite.size < part.size)
+    column = None
+    if onset is not None:
+        at = np.flatnonzero(series.steps >= onset)
+        if at.size:
+            column = int(np.searchsorted(edges, at[0], side="right")) - 1
+    return Curve(series.metric, series.steps[edges[:-1]], np.array(low), np.array(high), np.array(bad), column)
+
+
+def draw(curve: Curve, rows: int = ROWS) -> str:
+    """The curve in characters: # from least to greatest value of a column, x for NaN or infinity, ^ the onset."""
+    finite = np.isfinite(curve.low)
+    if not finite.any():
+        return f"{curve.metric}: no finite value"
+    least, most = float(curve.low[finite].min()), float(curve.high[finite].max())
+    span = (most - least) or 1.0
+    grid = [[" "] * len(curve.low) for _ in range(rows)]
+    for c in range(len(curve.low)):
+        if finite[c]:
+            top = round((most - curve.high[c]) / span * (rows - 1))
+            bottom = round((most - curve.low[c]) / span * (rows - 1))
+            for r in range(top, bottom + 1):
+                grid[r][c] = "#"
+        if curve.bad[c]:
+            grid[0][c] = "x"
+    labels = [f"{most:.4g}", *[""] * (rows - 2), f"{least:.4g}"]
+    width = max(map(len, labels))
+    lines = [f"{label:>{width}} |{''.join(row)}".rstrip() for label, row in zip(labels, grid, strict=True)]
+    mark = " " * curve.onset + "^ onset" if curve.onset is not None else ""
+    lines.append(f"{'':>{width}} +{'-' * len(curve.low)}")
+    if mark:
+        lines.append(f"{'':>{width}}  {mark}")
+    lines.append(f"{'':>{width}}  {curve.metric}, steps {int(curve.steps[0])} to {int(curve.steps[-1])} and on")
+    return "\n".join(lines)
+
+
+def markdown(found: Postmortem) -> str:
+    """The document."""
+    record = found.record
+    lines = [f"# {_escaped(record.title)}", ""]
+    closed = f", closed {record.closed_at}" if record.closed_at else ""
+    lines += [f"Incident `{record.id}`, {record.status}. Recorded {record.opened_at}{closed}.", ""]
+    for _, title, text in found.seven:
+        lines += [f"## {title}", "", _escaped(text) if text else f"*{_NOT_SAID}*", ""]
+    if found.curve is not None:
+        lines += ["## Curve", "", *_fenced(draw(found.curve)), ""]
+    if found.problem:
+        lines += [f"*The scene cannot be shown: {_escaped(found.problem)}*", ""]
+    lines += _bill(record) + _asked(record) + _timeline(record)
+    for title, rows in (
+        ("Notes", [_escaped(n) for n in record.notes]),
+        ("Links", [f"<{x.url}>" if " " not in x.url and ">" not in x.url else _escaped(x.url) for x in record.links]),
+        (
+            "Files",
+            [f"`{_code(a.name)}` ({a.kind}, {a.size:,} bytes, sha256 {a.sha256[:12]})" for a in record.artifacts],
+        ),
+    ):
+        if rows:
+            lines += [f"## {title}", "", *(f"- {row}" for row in rows), ""]
+    return "\n".join(lines).rstrip() + "\n"
+
+
+def _bill(record: Record) -> list[str]:
+    losses = record.losses
+    sure = " (estimated)" if losses.estimated else ""
+    product = f"{losses.gpus} GPUs x {losses.usd_per_gpu_hour:g} USD an hour x {losses.hours:g} h"
+    lost = f"{product} = {losses.usd:,.2f} USD{sure}"
+    asked = f"{len(record.asked)} questions, {record.minutes:g} minutes, {record.gpu_hours:g} GPU-hours"
+    return ["## Cost", "", f"- Lost: {lost}", f"- To know the cause: {asked}", ""]
+
+
+def _asked(record: Record) -> list[str]:
+    rows = [m for m in record.moves if m.kind in ("answered", "closed", "retracted")]
+    if not rows:
+        return []
+    lines = [
+        "## What was asked",
+        "",
+        "| Signal | Answer | Minutes | GPU-hours | Leading cause after it |",
+        "|---|---|---|---|---|",
+    ]
+    for m in rows:
+        top = f"{m.top[0][0]} {m.top[0][1]:.0%}" if m.top else ""
+        state = "taken back" if m.kind == "retracted" else m.state or "unknown"
+        lines.append(f"| {_cell(m.signal)} | {_cell(state)} | {m.minutes:g} | {m.gpu_hours:g} | {_cell(top)} |")
+    return [*lines, ""]
+
+
+def _timeline(record: Record) -> list[str]:
+    if not record.timeline:
+        return []
+    lines = ["## Timeline", "", "| Step or time | What |", "|---|---|"]
+    for item in record.timeline[:TIMELINE]:
+        when = str(item.step) if item.step is not None else item.time or ""
+        lines.append(f"| {_cell(when)} | {_cell(item.text)} |")
+    if len(record.timeline) > TIMELINE:
+        lines.append(f"| | and {len(record.timeline) - TIMELINE} more |")
+    return [*lines, ""]
+
+
+def _fenced(text: str) -> Sequence[str]:
+    return ["```text", *text.splitlines(), "```"]
+
+
+def _escaped(text: str) -> str:
+    """Text that means nothing to Markdown or HTML."""
+    flat = " ".join(text.split())
+    for special in "\\`*_[]<>#|":
+        flat = flat.replace(special, {"<": "&lt;", ">": "&gt;"}.get(special, "\\" + special))
+    return flat
+
+
+def _cell(text: str) -> str:
+    return _escaped(text)
+
+
+def _code(text: str) -> str:
+    return " ".join(text.replace("`", "'").split())
