@@ -40,7 +40,7 @@ def sniff(head: bytes, path: Path) -> int:
 
 
 def read(source: Source, builder: RunBuilder) -> None:
-    walk(source, builder, (taker, hf_print.taker, printed_config.watch, loose.taker), notable.watch)
+    walk(source, builder, (taker, hf_print.taker, printed_config.watch, loose.taker), notable.watch, (printed_config.watch,))
 
 
 def taker(rows: Rows) -> Taker:

@@ -30,8 +30,8 @@ def read(source: Source, builder: RunBuilder) -> None:
             builder.problem(number, "the last line has no line end and may be cut; no number of it was taken", code="cut")
         elif _HEAD.match(line):
             shots.append(counters.Snapshot(port, number))
-        elif shots and (hit := _PAIR.match(line)):
+        elif shots and len(line) < 200 and (hit := _PAIR.match(line)):
             shots[-1].values.setdefault(hit["key"], (int(hit["value"]), number))
-        elif hit := _PORT.search(line):
+        elif len(line) < 200 and (hit := _PORT.search(line)):
             port = next(part for part in hit.groups() if part)
     counters.put(shots, builder)

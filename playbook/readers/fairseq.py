@@ -18,11 +18,12 @@ from playbook.readers.source import Source
 NAME = "fairseq"
 TITLE = "fairseq log"
 
-_JSON = re.compile(r"[\[| ](train_inner|train|valid|test|\w+_test)\b[\]| ].*?(\{\"epoch\": .*\})\s*$")
+_SUBSET = re.compile(r"[\[| ](?:train_inner|train|valid|test|\w{1,40}_test)[\]| ]")
+_RECORD = '{"epoch": '
 _INNER = re.compile(r"\bepoch (\d{3,}):\s+(\d+) / (\d+) (?=[a-z_]\w*=)(.*)$")
 _BLOCK = re.compile(r"\| (?:INFO \| )?(train|valid|test|\w+_test)\s*\| epoch (\d{3,}) \|(.*)$")
 _OLD = re.compile(r"^\s*\| epoch (\d{3,}) \| ((?:valid on )?)(.*)$")
-_MINE = re.compile(rf"(?:{_INNER.pattern})|(?:{_BLOCK.pattern})|(?:{_JSON.pattern})")
+_MINE = re.compile(rf"(?:{_INNER.pattern})|(?:{_BLOCK.pattern})|(?:{_SUBSET.pattern}.{{0,40}}{re.escape(_RECORD)})")
 _ENGINE = re.compile(r"\bfairseq(?:_cli)?[.\w]*(?:\]|\s\|)")
 _COUNTS = ("num_updates", "train_num_updates", "valid_num_updates", "test_num_updates", "updates")
 
@@ -34,7 +35,7 @@ def sniff(head: bytes, path: Path) -> int:
 
 
 def read(source: Source, builder: RunBuilder) -> None:
-    walk(source, builder, (taker, printed_config.watch), notable.watch)
+    walk(source, builder, (taker, printed_config.watch), notable.watch, (printed_config.watch,))
 
 
 def taker(rows: Rows) -> Taker:
@@ -53,10 +54,11 @@ def taker(rows: Rows) -> Taker:
     def take(place: int, shown: str | None) -> bool:
         if shown is None or "epoch" not in shown:
             return False
-        if "{" in shown and (hit := _JSON.search(shown)):
+        start = shown.find(_RECORD)
+        if start > 0 and _SUBSET.search(shown[max(0, start - 200) : start]):
             try:
-                said = json.loads(hit[2])
-            except ValueError:
+                said = json.loads(shown[start:])
+            except (ValueError, RecursionError):
                 return False
             return put({key: found for key, value in said.items() if (found := number(value)) is not None}, place, None)
         if hit := _INNER.search(shown):

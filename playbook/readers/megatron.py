@@ -37,7 +37,7 @@ def sniff(head: bytes, path: Path) -> int:
 
 
 def read(source: Source, builder: RunBuilder) -> None:
-    walk(source, builder, (taker, printed_config.watch), notable.watch)
+    walk(source, builder, (taker, printed_config.watch), notable.watch, (printed_config.watch,))
 
 
 def fields(shown: str) -> dict[str, float]:

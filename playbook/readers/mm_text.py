@@ -31,7 +31,7 @@ def sniff(head: bytes, path: Path) -> int:
 
 
 def read(source: Source, builder: RunBuilder) -> None:
-    walk(source, builder, (taker, printed_config.watch), notable.watch)
+    walk(source, builder, (taker, printed_config.watch), notable.watch, (printed_config.watch,))
 
 
 def taker(rows: Rows) -> Taker:

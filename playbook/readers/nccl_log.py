@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable
 from pathlib import Path
 
-from playbook.readers import notable, text, text_log
+from playbook.readers import notable, printed_config, text, text_log
 from playbook.readers.base import RunBuilder
 from playbook.readers.rows import Rows, Taker, walk
 from playbook.readers.source import Source
@@ -42,7 +42,7 @@ def sniff(head: bytes, path: Path) -> int:
 def read(source: Source, builder: RunBuilder) -> None:
     ranks: dict[tuple[str, str], int] = {}
     makers: tuple[Callable[[Rows], Taker], ...] = (lambda rows: _nccl(rows, ranks), _tests, *text_log.FAMILIES)
-    walk(source, builder, makers, notable.watch)
+    walk(source, builder, makers, notable.watch, (printed_config.watch,))
 
 
 def _nccl(rows: Rows, ranks: dict[tuple[str, str], int]) -> Taker:

@@ -21,6 +21,9 @@ _KEPT_STEPS = 2  # distinct steps back that a repeated line is looked for: more 
 _CLASHES = 3  # times that a step is logged twice in a row before it is told: once or twice is a restart
 _CUT = 3  # points by which the ranks of one log may differ in length when it was cut in the middle of a step
 
+_ROW = 8_000  # characters of the longest line that may be a row
+_NOTABLE = 2_000  # characters of a line that are searched for notable words
+
 _Points = tuple[array, array, array]  # steps, values, lines
 
 
@@ -205,13 +208,17 @@ def walk(
     builder: RunBuilder,
     makers: Iterable[Callable[[Rows], Taker]],
     otherwise: Callable[[Rows], Callable[[int, str], None]] | None = None,
+    long_lines: tuple[Callable[[Rows], Taker], ...] = (),
 ) -> Rows:
     """Offer every line to the takers in turn; what none takes goes to `otherwise` (notable lines).
 
-    The row of a last line without its end is not taken: a cut number is a wrong number and not a missing one.
+    Only `long_lines` are offered lines that are too long for a row (configurations). The row of a last line without its
+    end is not taken: a cut number is a wrong number and not a missing one.
     """
     rows = Rows(builder)
+    makers = tuple(makers)
     takers = [make(rows) for make in makers]
+    wide = [take for make, take in zip(makers, takers, strict=True) if make in long_lines]
     see = otherwise(rows) if otherwise else None
     for number, raw, whole in source.marked_lines():
         line = text.clean(raw)
@@ -220,13 +227,13 @@ def walk(
         if not whole:
             rows.cut = True
             if see:
-                see(number, line)
+                see(number, line[:_NOTABLE])
             builder.problem(
                 number, "the last line has no line end and may be cut; no number of it was taken", code="cut"
             )
             continue
-        if not any(take(number, line) for take in takers) and see:
-            see(number, line)
+        if not any(take(number, line) for take in (takers if len(line) <= _ROW else wide)) and see:
+            see(number, line[:_NOTABLE])
     for take in takers:
         take(0, None)
     if see:

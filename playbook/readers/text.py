@@ -79,6 +79,7 @@ _LEVEL = (
 _PREFIX = re.compile("|".join((*_RANK, *_TIME, *_LEVEL)))
 _SRUN = re.compile(r" {0,4}(?P<rank>\d{1,5}):(?: |$)")  # srun --label
 _PDSH = re.compile(r"[A-Za-z][\w\-]*\d[\w.\-]*: (?=\[|\d{4}-)")  # worker-1: [2023-...
+_SEEN = 2_000  # characters of a line that `sniff` looks at
 _PARTS = 9  # labels, times and levels in front of one line
 
 
@@ -187,7 +188,7 @@ def _whole_key(body: str, hit: re.Match[str], floor: int) -> str:
 def head_lines(head: bytes) -> tuple[str, ...]:
     """The first look at a file as cleaned lines, for `sniff`; progress bars count as lines of their own."""
     text = head.replace(b"\0", b"").decode("utf-8", "replace")
-    return tuple(clean(line) for line in re.split(r"[\r\n]+", text) if line.strip())
+    return tuple(clean(line[:_SEEN]) for line in re.split(r"[\r\n]+", text) if line.strip())
 
 
 def share(head: bytes, pattern: re.Pattern[str], at_most: int = 4_000) -> tuple[int, int]:

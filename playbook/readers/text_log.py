@@ -73,7 +73,7 @@ def sniff(head: bytes, path: Path) -> int:
 
 
 def read(source: Source, builder: RunBuilder) -> None:
-    rows = walk(source, builder, FAMILIES, notable.watch)
+    rows = walk(source, builder, FAMILIES, notable.watch, (printed_config.watch,))
     if not rows.count and not builder.events and not builder.config:
         raise PlaybookError(
             source.name,
