@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from playbook.errors import PlaybookError
-from playbook.faces.cli import common
+from playbook.faces.cli import common, knowledge_learn
 
 if TYPE_CHECKING:
     from playbook.knowledge.loader import Book
@@ -145,3 +145,7 @@ def schema(kind: str | None) -> int:
     documents: dict[str, Any] = {name: model.model_json_schema(by_alias=True) for name, model in KINDS.items()}
     common.emit(documents[kind] if kind else documents)
     return 0
+
+
+for _command in (knowledge_learn.learn, knowledge_learn.search):
+    knowledge.add_command(_command)
