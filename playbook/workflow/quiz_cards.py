@@ -147,7 +147,7 @@ class Card:
     def digest(self) -> str:
         """Twelve hex digits over everything that the learner reads."""
         parts: list[Any] = [self.ask, *self.facts, *self.steps, *self.traps]
-        parts += [(o.text, round(o.credit, 2)) for o in self.options]
+        parts += [(o.text, o.credit == 1) for o in self.options]
         parts += [(p.label, p.text, p.depth) for p in self.points]
         parts += [self.number.value if self.number else None, self.chance.truth if self.chance else None]
         return hashlib.sha256(repr(parts).encode()).hexdigest()[:12]
