@@ -37,6 +37,7 @@ EARLY_STEPS, EARLY_SHARE = 200, 0.05  # steps, or the share of the planned run: 
 FEW_ROWS = 20
 JUMP = math.log(1.3)  # the first row that is above everything before it by this much, for good
 UP = math.log(1.5)  # early: the level at the end over the best level
+UP_CLEAR = math.log(1.25)  # the same where many quiet rows say so: from 6.0 back up to the 7.5 of word frequencies
 TIMES = math.log(2.5)  # late: the level that it settles at over the level before
 
 
@@ -74,7 +75,8 @@ def _early(shared: Shared, loss: Curve, seg: Segment) -> list[Finding]:
     x = shared.domain.x(loss.values[horizon])
     head = min(EARLY_ROWS, len(x) - 1)
     smooth = _medians(x)
-    best = np.minimum.accumulate(x)[:head]
+    # the best level so far: of the first three rows the lowest, then of medians of three, which noise does not lower
+    best = np.minimum.accumulate(np.concatenate([x[:3], smooth]))[:head]
     low_ahead = np.minimum.accumulate(smooth[::-1])[::-1]
     rise_now, rise_ever = x[1 : head + 1] - best, low_ahead[1 : head + 1] - best
     over = np.flatnonzero((rise_now > JUMP) & (rise_ever > math.log(1.2)))
@@ -83,19 +85,20 @@ def _early(shared: Shared, loss: Curve, seg: Segment) -> list[Finding]:
     if not len(over):
         return []
     at = int(over[0]) + 1
+    lift, noise = final - float(best[at - 1]), stats.diff_sigma(x)
     sigma = stats.diff_sigma(x[:at]) if at >= 8 else 0.0
-    if final - best[at - 1] < UP or rise_now[at - 1] < 4.0 * sigma:
+    clear = lift >= UP or (lift >= UP_CLEAR and lift >= 10.0 * noise and len(x) - at >= FEW_ROWS)
+    if not clear or rise_now[at - 1] < 4.0 * sigma or lift < (8.0 if at <= 3 else 5.0) * noise:
         return []
     if len(x) - at < 3 and not dead:
         return []  # a last row or two: nothing is known yet
-    big = final - best[at - 1] >= math.log(2.0)
-    sure = 0.92 if big and len(x) - at >= 5 else 0.78
-    if len(x) < FEW_ROWS and final - best[at - 1] < TIMES:
-        sure = MENTION  # a handful of epochs is no level
+    sure = 0.92 if lift >= math.log(2.0) and len(x) - at >= 5 else 0.78
+    if (len(x) < FEW_ROWS or at == 1) and lift < TIMES:
+        sure = MENTION  # a handful of epochs, or a single row, is no level
     # a bump before it that was climbed down from belongs to it: the run was unstable from there on
     bump = np.flatnonzero(rise_now[:at] > TIMES)
     at = int(bump[0]) + 1 if len(bump) else at
-    if not shared.domain.log or shared.reinforcement or final - best[at - 1] < 4.0 * stats.diff_sigma(x):
+    if not shared.domain.log or shared.reinforcement:
         sure = min(sure, MENTION)
     base, top = shared.domain.value(float(best[at - 1])), float(loss.values[horizon[at:]].max())
     return [_told(loss, "early", int(horizon[at]), base, top, shared.domain.value(final), sure, dead)]

@@ -39,6 +39,7 @@ LAST = 5  # rows: "just before"
 SURGE = 3.0  # times the usual norm, of the median of the last rows or 4 times in one of the last two
 SURGE_ONE = 4.0
 CLIMB = 1.4  # times
+CLIMB_ROWS = 6  # a rise in fewer rows is a surge
 DEAD = 1e-9
 VANISH = 0.01  # of the usual norm
 
@@ -102,8 +103,14 @@ def _before(shared: Shared, grad: Curve, begin: Onset) -> Finding | None:
     span = f"from {n(numbers['usual'])} to {n(numbers['before_onset'])} before step {begin.step}"
     blocks = stats.block_medians(window, max(1, rows // 24))
     tau, climbed = stats.trend(blocks), float(np.median(blocks[-max(1, len(blocks) // 6) :])) - usual
-    if climbed > max(math.log(CLIMB), 2.0 * noise) and tau > 0.45 and _gradual(window, usual, climbed):
+    slow = climbed > max(math.log(CLIMB), 2.0 * noise) and tau > 0.45 and _gradual(window, usual, climbed)
+    # a fast climb: at least six rows in a row above the usual norm, one higher than the other
+    above = x > usual + max(3.0 * noise, math.log(1.3))
+    lifted = len(above) - 1 - int(np.flatnonzero(~above)[-1]) if not above.all() else 0
+    fast = CLIMB_ROWS <= lifted <= rows and stats.trend(x[-lifted:]) > 0.6
+    if slow or fast:
         numbers["tau"] = tau
+        at = int(index[-lifted]) if fast and not slow else at
         return finding(NAME, "climbs", grad, at, f"gradient norm climbs {span}", 0.85, numbers=numbers)
     if (now - usual > math.log(SURGE) and now - usual > 5.0 * noise) or (
         peak - usual > math.log(SURGE_ONE) and peak - usual > 6.0 * noise

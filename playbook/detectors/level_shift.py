@@ -91,7 +91,9 @@ def _sharp(x: np.ndarray, sigma: float, width: int) -> list[tuple[int, float, fl
     if len(small) < 9:
         return []
     medians = np.median(np.lib.stride_tricks.sliding_window_view(small, 4), axis=1)
-    scale = max(1.25 * sigma * math.sqrt(2.0 / width), 1e-4)
+    # noise whose neighbours hang together does not average out: what the medians do from one stretch to the next
+    wander = stats.MAD_TO_SIGMA * float(np.median(np.abs(np.diff(medians[::4])))) if len(medians) >= 32 else 0.0
+    scale = max(1.25 * sigma * math.sqrt(2.0 / width), wander, 1e-4)
     change = medians[4:] - medians[:-4]
     hot = np.flatnonzero((np.abs(change) > Z * scale) & (np.abs(change) > RISE))
     out: list[tuple[int, float, float, float]] = []
@@ -143,11 +145,11 @@ def _told(shared: Shared, line: np.ndarray, x: np.ndarray, at: int, change: floa
         # comes down again as after a switch of the data, or it stays
         sure = (
             MENTION
-            if final < 0.6 * change
+            if final < 0.6 * change and change < math.log(1.6)
             else 0.85
             if change >= math.log(2.5)
             else 0.72
-            if change >= math.log(1.8)
+            if change >= math.log(1.6)
             else MENTION
         )
         if shared.lr_rises(step, 200.0) and change < math.log(2.5):

@@ -77,7 +77,7 @@ def _in_line(shared: Shared, line: np.ndarray) -> list[Finding]:
         text = f"loss stands at {stats.number(middle)} for {n} rows, {away:.3f} from ln({count}), as of equal guesses"
         sure = 0.9 if dead or abs(count - 2) < 1 or middle > 5 else 0.75
         return [finding(NAME, "uniform-output", loss, int(line[0]), text, sure, numbers=numbers)]
-    fresh = first > 0.9 * math.log(classes) if classes else stats.nearest_uniform(first)[0] < 0.15 and first > 2.0
+    fresh = first > 0.9 * math.log(classes) if classes else stats.nearest_uniform(first)[0] < 0.1 and first > 6.5
     if flat:
         text = f"loss is {stats.number(first)} at the start and {stats.number(last)} after {n} rows: no descent"
         sure = 0.85 if dead else 0.75 if fresh and (classes is not None or first > 9.0) else MENTION

@@ -37,6 +37,7 @@ FINE = 128  # blocks in which the turn is sought
 RISE = math.log(1.08)
 Z = 6.0  # of the blocks' own noise
 PART = 0.12  # of the rows: a shorter rise is not told from noise
+STRETCH = 0.1  # of the rows: from a tenth to nine tenths of the rise; faster is no slow climb
 TAU = 0.55  # Kendall, of the blocks after the turn
 ONE_PLACE = 0.6  # share of the rise between two neighbouring blocks: more is a shift, not a climb
 
@@ -71,6 +72,11 @@ def _in_line(shared: Shared, line: np.ndarray) -> list[Finding]:
     rise = float(np.median(blocks[-tail:]) - smooth[low])
     if rise < max(RISE, Z * noise) or stats.trend(after) < TAU:
         return []
+    share_up = (smooth[low:] - smooth[low]) / rise
+    if int(((share_up > 0.1) & (share_up < 0.9)).sum()) < max(4, STRETCH * n) or _carried(
+        shared, line, low * size, rise
+    ):
+        return []
     steepest = float(np.max(np.diff(smooth[low:]))) if len(after) > 1 else rise
     if steepest > ONE_PLACE * rise:
         return []
@@ -80,7 +86,8 @@ def _in_line(shared: Shared, line: np.ndarray) -> list[Finding]:
     start = float(np.median(blocks[: max(1, n // 24)]))
     sure = 0.85 if rise >= math.log(1.25) and share >= 0.25 else 0.76
     # a run that never came down much has trained weights behind it: it may drift to the new data's level
-    if start - smooth[low] < max(0.5 * rise, 4.0 * noise) or low < 0.08 * n:
+    came_down = start - smooth[low] >= max(0.5 * rise, 4.0 * noise)
+    if low < 0.08 * n or (not came_down and (rise < math.log(1.2) or low < 0.2 * n)):
         sure = min(sure, MENTION)
     if _with_lr(shared, begin, end) or _after_drop(blocks, low, rise):
         sure = min(sure, MENTION)
@@ -100,6 +107,12 @@ def _in_line(shared: Shared, line: np.ndarray) -> list[Finding]:
         "z": rise / noise,
     }
     return [finding(NAME, "climb", loss, index, text, sure, numbers=numbers)]
+
+
+def _carried(shared: Shared, line: np.ndarray, low: int, rise: float) -> bool:
+    """True where a jump that lasts makes most of the rise."""
+    begin = int(line[low])
+    return any(e.lasting and e.start >= begin and e.after_rise > 0.5 * rise for _, e in shared.excursions)
 
 
 def _turn(x: np.ndarray, low: int) -> int:

@@ -9,7 +9,7 @@ Why it matters
     An isolated spike that recovers points at a batch or a moment of the network; one that stays high points at the
     learning rate, the data or damaged weights and calls for a rollback (D0-sym-2, D0-sym-3, D3-stop-1).
 Blind when
-    No loss was logged, or fewer than 20 rows. A log every 100 steps, or an average over many steps, hides short
+    No loss was logged, or fewer than eight rows. A log every 100 steps, or an average over many steps, hides short
     spikes.
 Easily mistaken for
     Noise of small batches (heavy tails), the bump of the optimiser's first steps, a warm restart of the learning
@@ -18,6 +18,8 @@ Easily mistaken for
 """
 
 from __future__ import annotations
+
+import math
 
 import numpy as np
 
@@ -34,7 +36,8 @@ NEEDS = ("loss",)
 OPTIONAL = ("lr", "epoch")
 KINDS = ("transient", "persistent", "repeated", "growing")
 
-LEAST = 20  # rows
+LEAST = 8  # rows
+SWITCH = math.log(1.6)  # a planned switch of the data is smaller, and the loss comes down from it
 SHOWN = 20  # transient spikes told one by one
 
 
@@ -75,14 +78,17 @@ def confidence(shared: Shared, seg: Segment, e: Excursion) -> float:
         sure = 0.88  # it overshot and settled above its level
     elif big:
         sure = 0.85
-    elif e.recovered:
-        sure = MENTION
     else:
         # a step to a new level without overshoot is what a switch of the data looks like
-        sure = 0.78 if e.after_rise >= 0.9 else 0.72 if e.after_rise >= 0.47 else MENTION
-        if e.final_rise < 0.7 * e.after_rise:
+        sure = 0.78 if e.after_rise >= 0.9 else 0.72 if e.after_rise >= 0.336 else MENTION
+        if e.after_rise < SWITCH and (e.recovered or e.final_rise < 0.7 * e.after_rise):
             sure = min(sure, MENTION)
-    if shared.lr_rises(int(shared.loss.steps[e.start]), 100.0) and not (big and e.after_rise >= RISE_BIG):  # type: ignore[union-attr]
+    came_down = e.recovered or e.final_rise < 0.7 * e.after_rise
+    if (
+        shared.lr_rises(int(shared.loss.steps[e.start]), 100.0)
+        and (came_down or e.after_rise < RISE_BIG)
+        and not e.broken
+    ):  # type: ignore[union-attr]
         sure = min(sure, MENTION)  # a warm restart lifts the loss in health
     if shared.reinforcement:
         sure = min(sure, MENTION)

@@ -13,6 +13,8 @@ MAD_TO_SIGMA = 1.4826  # median absolute deviation -> standard deviation of a no
 WINDOW = 64  # rows: how far back the level of a curve is taken
 EXACT = 4096  # rows: up to here trailing medians are exact, above they are medians of medians of BLOCK rows
 BLOCK = 8  # rows
+CENTRE = 32  # rows of a stretch whose own level is taken off before tails are measured
+FAR_DRAWS = 20_000  # rows beyond which a power-law tail is not carried on
 
 # Numbers of classes whose uniform guess is worth recognising: binary, small tasks, image sets, tokenizers in use.
 CLASSES: tuple[int, ...] = (
@@ -34,10 +36,10 @@ def mad_sigma(x: np.ndarray) -> float:
 
 
 def diff_sigma(x: np.ndarray) -> float:
-    """Noise of one row from the differences of neighbours: blind to trends and to a few jumps."""
+    """Noise of one row from the differences of neighbours: blind to a steady trend and to a few jumps."""
     if len(x) < 3:
         return 0.0
-    return float(MAD_TO_SIGMA * np.median(np.abs(np.diff(x))) / math.sqrt(2.0))
+    return mad_sigma(np.diff(x)) / math.sqrt(2.0)
 
 
 def block_medians(x: np.ndarray, size: int) -> np.ndarray:
@@ -106,20 +108,40 @@ def tail_extreme(residual: np.ndarray, draws: int | None = None) -> float:
     return float((q75 - middle) + (q95 - q75) / math.log(5.0) * math.log(max(draws / 4.0, 1.0)))
 
 
-def tail_before(residual: np.ndarray) -> np.ndarray:
-    """`tail_extreme` of each row from the rows before it (64 at least): a fault must not widen its own measure.
+def tail_far(residual: np.ndarray, draws: int) -> float:
+    """How far single rows reach where the tail is a power law (through 95 and 99.5 %), as with a share of hard batches.
+
+    Wider than `tail_extreme` wherever outliers are part of the noise. Needs some hundred rows; 0.0 for fewer than 200.
+    """
+    n = len(residual)
+    if n < 200:
+        return 0.0
+    middle, q95, q995 = np.quantile(residual[:: max(1, n // 100_000)], [0.5, 0.95, 0.995])
+    near, far = float(q95 - middle), float(q995 - middle)
+    if near <= 0.0 or far <= near:
+        return max(far, 0.0)
+    decades = math.log10(max(min(draws, FAR_DRAWS) * 0.05, 1.0))
+    return near * (far / near) ** decades
+
+
+def tails_before(residual: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """`tail_extreme` and `tail_far` of each row from the rows before it: a fault must not widen its own measure.
 
     Taken at 64, 128, 256, ... rows and held in between.
     """
     n = len(residual)
-    out = np.empty(n)
+    # a steep descent pulls whole stretches below their trailing level: that is no tail
+    centre = np.repeat(block_medians(residual, CENTRE), CENTRE)[:n]
+    residual = residual - np.concatenate([centre, np.full(n - len(centre), centre[-1])])
+    near, far = np.empty(n), np.empty(n)
     begin, known = 0, min(WINDOW, n)
     while begin < n:
         end = n if known >= n else 2 * known
         part = residual[:known]
-        out[begin:end] = max(tail_extreme(part, n), 3.0 * mad_sigma(part))
+        near[begin:end] = max(tail_extreme(part, n), 3.0 * mad_sigma(part))
+        far[begin:end] = max(tail_far(part, n), near[begin])
         begin, known = end, 2 * known
-    return out
+    return near, far
 
 
 def runs(mask: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -21,7 +21,10 @@ RISE_BIG, Z_BIG = math.log(2.5), 6.0
 # Real runs with small batches reach 1.2 times the level at 5 sigma in health; repeatable bad batches 1.27 times at 9.
 RISE_SMALL, Z_SMALL = math.log(1.25), 8.0
 NEWS = 1.5  # times the extreme that the tail of the noise promises; healthy real runs stay below 1.45
-SHARE = 0.05  # of the level of the first rows: less is noise in a loss that has come down to nearly nothing
+Z_SINGLE = 9.0
+NEWS_SINGLE = 0.75  # times what a power-law tail promises, for departures of one or two rows (bad batches: 0.8..1)
+# of the level of the first rows, for big and small rises: less is noise in a loss that has come down to nearly nothing
+SHARE, SHARE_SMALL = 0.05, 0.1
 BACK_STEPS = 200  # D3-stop-1: not back within 100-200 steps is no transient
 BACK_ROWS = 5  # sparse logs: a transient may take this many rows
 # rows of a fresh start: no spike at all / none that recovers (healthy runs bump to 1.3..2.5 times the first loss)
@@ -81,16 +84,18 @@ def measure(curve: Curve, dom: Domain, seg: Segment, good: np.ndarray) -> list[E
     sigma = np.full(len(x), np.inf)
     sigma[known] = np.maximum(stats.local_sigma(residual), 1e-4)
     centre = min(0.0, float(np.median(residual)))
-    tail = np.full(len(x), np.inf)
-    tail[known] = np.maximum(stats.tail_before(residual), 1e-6)
+    tail, far = np.full(len(x), np.inf), np.full(len(x), np.inf)
+    near_tail, far_tail = stats.tails_before(residual)
+    tail[known], far[known] = np.maximum(near_tail, 1e-6), np.maximum(far_tail, 1e-6)
     z = np.where(known, rise / sigma, 0.0)
-    floor = SHARE * abs(float(np.median(curve.values[index[: max(3, min(50, len(index) // 50))]])))
+    first = abs(float(np.median(curve.values[index[: max(3, min(50, len(index) // 50))]])))
     high = np.where(known, rise, 0.0)
     up = ((high >= RISE_BIG) & (z >= Z_BIG)) | ((high >= RISE_SMALL) & (z >= Z_SMALL))
     up &= high - centre >= NEWS * tail
     candidates = np.flatnonzero(up)
     candidates = candidates[candidates >= offset]
-    if floor > 0 and len(candidates):
+    if first > 0 and len(candidates):
+        floor = np.where(high[candidates] >= RISE_BIG, SHARE, SHARE_SMALL) * first
         level = np.exp(np.minimum(base[candidates], 700.0)) if dom.log else base[candidates] * dom.unit
         candidates = candidates[curve.values[index[candidates]] - level >= floor]
     out: list[Excursion] = []
@@ -100,7 +105,10 @@ def measure(curve: Curve, dom: Domain, seg: Segment, good: np.ndarray) -> list[E
         if at == len(candidates):
             break
         found, position = _follow(curve, dom, seg, index, x, base, sigma, int(candidates[at]), offset, position, tail)
-        out.append(found)
+        # one or two rows may be what this run's noise does now and then
+        single = found.rise - centre >= NEWS_SINGLE * float(far[candidates[at]]) and found.z >= Z_SINGLE
+        if found.rows > 2 or single:
+            out.append(found)
     return out
 
 
@@ -122,6 +130,7 @@ def _follow(
     start = at
     while start > least and x[start - 1] - base[start - 1] > 3.0 * sigma[start - 1]:
         start -= 1
+    start = _foot(x, start, max(least, at - 32), float(base[start]))
     level, noise = float(base[start]), float(sigma[at])
     tolerance = max(3.0 * noise, min(math.log(1.1), 0.3 * float(x[at] - level)))
     end = _return(x, at, level + tolerance)
@@ -157,6 +166,22 @@ def _follow(
         left=n - start,
     )
     return found, (start + stats.WINDOW if lasting else max(stop, at + 1))
+
+
+def _foot(x: np.ndarray, start: int, least: int, level: float) -> int:
+    """The row where a gradual rise begins: behind the last row near the lowest level of the rows just before.
+
+    A trailing level lags behind a descent, so that the first part of a rise still lies below it.
+    """
+    before = x[least:start]
+    if len(before) < 6:
+        return start
+    low = float(np.median(np.lib.stride_tricks.sliding_window_view(before, 3), axis=1).min())
+    limit = low + 3.0 * stats.diff_sigma(before)
+    near = np.flatnonzero(before <= limit)
+    if not len(near) or limit >= level:
+        return start  # the trailing level does not lag
+    return least + int(near[-1]) + 1
 
 
 def _return(x: np.ndarray, at: int, limit: float) -> int | None:

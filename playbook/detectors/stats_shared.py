@@ -7,7 +7,7 @@ build the three kinds of answer.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from functools import cached_property
 from typing import Any
 
@@ -22,8 +22,9 @@ from playbook.series import Event, Run, Series
 Needs = tuple[str | tuple[str, ...], ...]
 
 # The confidence from which a loss fault makes an incident; one that could as well be nothing; one that health explains
-# better, told to people only (the engine takes no notice below 0.5).
+# better, told to people only.
 INCIDENT, DOUBTFUL, MENTION = 0.7, 0.6, 0.4
+NOTICED = 0.5  # below it a finding is a mention
 
 
 class Shared:
@@ -205,9 +206,11 @@ def finding(name: str, kind: str, curve: Curve, index: int, because: str, confid
 
 
 def answer(name: str, findings: Iterable[Finding], looked: str) -> Scan:
-    """Found, or clear with what was looked at."""
-    ordered: Sequence[Finding] = tuple(findings)
-    return Scan(name, "found", tuple(ordered)) if ordered else Scan(name, "clear", (), looked)
+    """Found, or clear with what was looked at; clear as well where all that there is are mentions (below `NOTICED`)."""
+    told = tuple(findings)
+    if any(f.confidence >= NOTICED for f in told):
+        return Scan(name, "found", told)
+    return Scan(name, "clear", told, looked or "nothing that health does not explain better")
 
 
 def blind(name: str, because: str) -> Scan:
