@@ -1,0 +1,87 @@
+"""The fences of the house: what a command may load, how long a module may be, and that tables and folders agree."""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import playbook
+from playbook import detectors, readers
+from playbook.faces.overview import COMMANDS, text
+
+PACKAGE = Path(playbook.__file__).parent
+MODULES = sorted(PACKAGE.rglob("*.py"))
+LONGEST = 400  # lines
+HEAVY = ("textual", "sqlmodel", "sqlalchemy", "networkx", "jinja2", "duckdb", "pandas", "torch", "alembic", "rich")
+CLOCKS = {"time.time", "time.monotonic", "datetime.now", "datetime.utcnow", "date.today", "random.random", "os.urandom"}
+BELOW_WORKFLOW = ("engine", "readers", "detectors", "knowledge")
+
+
+def loaded(code: str) -> set[str]:
+    """Top-level packages that a piece of code loads in a fresh interpreter."""
+    program = f"{code}\nimport sys; print(' '.join(sorted({{m.split('.')[0] for m in sys.modules}})))"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    return set(done.stdout.split())
+
+
+@pytest.mark.parametrize("path", MODULES, ids=lambda p: str(p.relative_to(PACKAGE)))
+def test_modules_are_short_and_say_what_they_promise(path: Path) -> None:
+    source = path.read_text("utf-8")
+    assert source.count("\n") <= LONGEST, f"{path.name} has more than {LONGEST} lines"
+    if source.strip():
+        assert ast.get_docstring(ast.parse(source)), f"{path.name} has no docstring"
+
+
+@pytest.mark.parametrize(
+    ("code", "may_load"),
+    [
+        ("import playbook.__main__, playbook.faces.overview", set()),
+        ("import playbook.faces.cli", set()),
+        ("import playbook.engine.diagnosis", set()),
+        ("import playbook.readers, playbook.detectors", set()),
+        ("import playbook.workflow.ingest, playbook.workflow.session, playbook.workflow.evaluate", set()),
+        ("import playbook.faces.report", {"rich"}),
+    ],
+)
+def test_heavy_imports_stay_behind_their_door(code: str, may_load: set[str]) -> None:
+    assert loaded(code) & set(HEAVY) <= may_load
+
+
+def test_the_overview_loads_nothing_at_all() -> None:
+    assert not loaded("import playbook.faces.overview") & {"click", "numpy", "pydantic", "yaml"}
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_command_has_help(command: str) -> None:
+    from click.testing import CliRunner
+
+    from playbook.faces.cli import playbook as group
+
+    result = CliRunner().invoke(group, [command, "--help"])
+    assert result.exit_code == 0, result.output
+    assert len(result.output.split()) > 15 and command in text()
+
+
+def test_the_table_of_detectors_is_the_folder() -> None:
+    files = {p.stem for p in (PACKAGE / "detectors").glob("*.py")} - {"__init__"}
+    assert {module.NAME for module in detectors.TABLE} == {f for f in files if not f.startswith("stats")}
+
+
+def test_the_table_of_readers_names_modules_with_the_contract() -> None:
+    for name in readers.TABLE:
+        module = importlib.import_module(f"playbook.readers.{name}")
+        assert module.NAME and module.TITLE and callable(module.sniff) and callable(module.read), name
+    assert {importlib.import_module(f"playbook.readers.{n}").NAME for n in readers.TABLE} >= readers.SYSTEM
+
+
+@pytest.mark.parametrize("room", BELOW_WORKFLOW)
+def test_no_clock_and_no_chance_below_the_workflow(room: str) -> None:
+    for path in (PACKAGE / room).rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+                assert ast.unparse(node.func) not in CLOCKS, f"{path.name}:{node.lineno}"
