@@ -169,7 +169,8 @@ def _other_fixes(ground: Ground, fix: Fix, attribute: str, spec: Spec) -> list[F
     """Fixes of the same kind whose text differs, those of the same layers first; never two with one text."""
     layers = {ground.causes[c].layer for c in fix.treats if c in ground.causes}
     seen = {" ".join(str(getattr(fix, attribute)).lower().split())}
-    near, far = [], []
+    near: list[Fix] = []
+    far: list[Fix] = []
     for other in sorted(ground.book.fixes.values(), key=lambda f: f.id):
         text = " ".join(str(getattr(other, attribute)).lower().split())
         if other.kind != fix.kind or other.id == fix.id or text in seen or other.status == "deprecated":
