@@ -122,6 +122,7 @@ def _one(item: walk.Found, names: Mapping[str, str], step: str | None) -> tuple[
         source = Source(spooled or item.path, item.name)
         head = source.head()
         refuse.unusable(source, head)
+        source.refuse_bomb()
         reader = claim(head, source.inner)
         if reader is None:
             raise refuse.unknown(source, head, [module.NAME for module in readers()])

@@ -69,8 +69,8 @@ def fetch(sql: str, columns: list[str], rows: int) -> dict[str, np.ma.MaskedArra
     try:
         capsule = connection.sql(sql).__arrow_c_stream__()
         return _drain(capsule, columns, max(rows, 1024))
-    except duckdb.Error as error:
-        raise QueryError(str(error).splitlines()[0]) from None
+    except (duckdb.Error, RuntimeError, ValueError) as error:  # names that are no UTF-8 are a RuntimeError
+        raise QueryError((str(error).splitlines() or ["no reason given"])[0]) from None
     finally:
         connection.close()
 
@@ -83,8 +83,8 @@ def table_columns(sql: str) -> list[tuple[str, str]]:
     try:
         relation = connection.sql(sql)
         return [(str(name), str(kind)) for name, kind in zip(relation.columns, relation.types, strict=True)]
-    except duckdb.Error as error:
-        raise QueryError(str(error).splitlines()[0]) from None
+    except (duckdb.Error, RuntimeError, ValueError) as error:  # names that are no UTF-8 are a RuntimeError
+        raise QueryError((str(error).splitlines() or ["no reason given"])[0]) from None
     finally:
         connection.close()
 

@@ -42,7 +42,7 @@ def sniff(head: bytes, path: Path) -> int:
 
 def read(source: Source, builder: RunBuilder) -> None:
     head = source.head()
-    shape = detect(head, source.path, len(head) < HEAD)
+    shape = detect(head, source.inner, len(head) < HEAD)
     if shape is None:
         raise PlaybookError(source.name, "no table with a header and rows of numbers", tabular.MAP_HINT)
     if not shape.rows:
@@ -54,6 +54,11 @@ def read(source: Source, builder: RunBuilder) -> None:
         )
     wanted = [name for name in shape.names if _needed(name, shape, builder)]
     labels = held_out.label_columns(shape.names)
+    if not labels and not any(builder.wants(name) for name in wanted):
+        shown = ", ".join(shape.names[:12]) + (", ..." if len(shape.names) > 12 else "")
+        raise PlaybookError(
+            source.name, f"no column of a known metric (columns: {shown})", tabular.MAP_HINT, shape.first - 1 or 1
+        )
     if (
         source.size > _LARGE
         and shape.rough.isdisjoint(wanted)
@@ -121,12 +126,12 @@ def _read_lines(source: Source, builder: RunBuilder, shape: Shape, wanted: list[
         cells = text.split(delimiter) if simple else split(text, delimiter)
         if len(cells) > width and not any(part.strip() for part in cells[width:]):
             cells = cells[:width]
-        if not whole and _cut(cells, width, [split(other, delimiter)[-1] for other in recent]):
+        if not whole and _cut(cells, width, [(split(other, delimiter) or [""])[-1] for other in recent]):
             builder.problem(line, "the last line is cut; it is left out", "", "cut")
             continue
         recent.append(text)
         if len(cells) != width:
-            renamed = _another_header(cells, source.path)
+            renamed = _another_header(cells, source.inner)
             if renamed is not None:
                 places, width = {name: place for place, name in enumerate(renamed)}, len(renamed)
             elif len(cells) < width and whole:

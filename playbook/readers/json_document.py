@@ -6,6 +6,7 @@ Known shapes: {"loss": [..]}, {"lm loss": {"values": {"1": 10.9}}}, {"loss": {"0
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -23,12 +24,12 @@ NAME = "json"
 TITLE = "JSON document with arrays or rows"
 
 _DEEP = 6
+_START = re.compile(rb'\s*(?:\{\s*["}]|\[\s*(?:[\[{"\]]|-?\d+(?:\.\d+)?(?:[eE][-+]?\d+)?\s*,))')  # "[2024-" is a log
 _SUMMARY = "wandb-summary.json"
 
 
 def sniff(head: bytes, path: Path) -> int:
-    start = head.lstrip()[:1]
-    if start not in (b"{", b"["):
+    if not _START.match(head):
         return 0
     return 80 if path.name == _SUMMARY else 30 if path.suffix.lower() == ".json" else 20
 
@@ -36,13 +37,13 @@ def sniff(head: bytes, path: Path) -> int:
 def read(source: Source, builder: RunBuilder) -> None:
     value, _ = json_text.parse(source)
     found = False
-    if source.path.name != _SUMMARY:
+    if source.inner.name != _SUMMARY:
         for table in _tables(value, ""):
             found = _fill(builder, table) or found
         if _pairs(value):
             table = {
                 "step": [row[-2] for row in value],
-                source.path.stem.split("-tag-")[-1]: [row[-1] for row in value],
+                source.inner.stem.split("-tag-")[-1]: [row[-1] for row in value],
             }
             found = _fill(builder, table)
     if not found and isinstance(value, dict):

@@ -128,9 +128,11 @@ def _joined(candidates: list[tuple[int, Series]], parts: list[Part]) -> Series:
             kept.append((place, one))
             continue
         found, builder, reader = parts[place]
-        if builder.reader != parts[kept[0][0]][1].reader or any(_copies(one, other) for _, other in kept):
+        if builder.reader != parts[kept[0][0]][1].reader:
             continue
         beside = getattr(reader, "PARTS", False) and all(found.path.parent == parts[p][0].path.parent for p, _ in kept)
+        if not beside and any(_copies(one, other) for _, other in kept):
+            continue
         if beside or all(_overlap(one, other) <= _SAME for _, other in kept):
             kept.append((place, one))
         else:

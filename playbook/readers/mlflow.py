@@ -36,7 +36,7 @@ def sniff(head: bytes, path: Path) -> int:
 
 
 def read(source: Source, builder: RunBuilder) -> None:
-    path = source.path
+    path = source.inner
     part = _part(path)
     if part is not None:
         below = _below(path, part)
@@ -45,7 +45,7 @@ def read(source: Source, builder: RunBuilder) -> None:
         _meta(source, builder)
     elif part == "params":
         text = " ".join(line for _, line in source.lines()).strip()
-        builder.set_config({"/".join(_below(path, "params")).lower(): _value(text)})
+        builder.set_config({".".join(_below(path, "params")).lower(): _value(text)})
     elif part == "tags":
         return
     else:
@@ -71,7 +71,7 @@ def _metric(source: Source, builder: RunBuilder, raw: str) -> None:
         hit = _LINE.match(text.strip())
         value = number(hit[2]) if hit else None
         step = whole_step(hit[3]) if hit else None
-        if hit is None or value is None or step is None or (not whole and steps and len(hit[3]) < len(str(steps[-1]))):
+        if hit is None or value is None or step is None or not whole:
             if text.strip():
                 builder.problem(
                     line, "the last line is cut; it is left out" if not whole else "not `time value step`", "", "line"

@@ -53,6 +53,7 @@ _PAIR = re.compile(r'"([\w.\-/]+)"\s*:\s*(?:"[^"\n]*"|[-\d.]|true|false|null|\{)
 _YAML_KEY = re.compile(r"""^\s*(?:-\s+)?["']?([A-Za-z_][\w.\-/]*)["']?\s*:(?:\s|$)""")
 _TOML_PAIR = re.compile(r"""^\s*["']?([A-Za-z_][\w.\-]*)["']?\s*=\s*\S""")
 _TOML_TABLE = re.compile(r"^\s*\[{1,2}[\w.\-\"']+\]{1,2}\s*(?:#.*)?$")
+_POWER = re.compile(r"[-+]?(?:\d+\.?\d*|\.\d+)[eE][-+]?\d+")  # YAML 1.1 takes 1e-5 for a text
 _CURVES = frozenset(("log_history",))
 
 
@@ -72,6 +73,8 @@ def sniff(head: bytes, path: Path) -> int:
     keys = [hit[1] for line in lines if (hit := _YAML_KEY.match(line))]
     items = sum(line.lstrip().startswith(("-", "}", "]", "?", "!")) for line in lines)
     named = path.suffix.lower() in (".yaml", ".yml")
+    if not _YAML_KEY.match(lines[0]) and not lines[0].startswith("- "):
+        return 0  # a log that prints its configuration
     if len(keys) + items < (0.5 if named else 0.9) * len(lines) or not keys:
         return 0
     return _score(keys, 1 if named else 3)
@@ -135,8 +138,7 @@ def _flat(value: Mapping[str, Any], prefix: str, depth: int, left: list[int]) ->
         if isinstance(inner, str):
             if inner == "auto":
                 continue
-            found = number(inner)
-            yield name, inner if found is None or found != found else found  # YAML takes 1e-5 for a text
+            yield name, float(inner) if _POWER.fullmatch(inner) else inner
         elif inner is None or isinstance(inner, (bool, int, float)):
             yield name, inner
         elif isinstance(inner, (list, tuple)):
@@ -158,10 +160,9 @@ def _command_line(args: list[str]) -> Iterator[tuple[str, Any]]:
         if not sign:
             following = args[place + 1] if place + 1 < len(args) else "--"
             value = "true" if following.startswith("--") else following
-        found = number(value)
-        plain: Any = {"true": True, "True": True, "false": False, "False": False}.get(
-            value, value if found is None else found
-        )
+        plain: Any = {"true": True, "True": True, "false": False, "False": False}.get(value, value)
+        if isinstance(plain, str) and (found := number(plain)) is not None:
+            plain = int(plain) if plain.isdigit() else found
         yield name.lstrip("-").lower().replace("-", "_"), plain
 
 

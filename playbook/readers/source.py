@@ -30,6 +30,8 @@ _CHUNK = 1 << 20
 _HOLE = 1 << 30  # bytes of a NUL hole at the head that are skipped in search of text (a sparse hole costs no disk)
 _BOMB_BYTES = 256 << 20  # below this much unpacked data nobody is harmed ...
 _BOMB_RATIO = 200  # ... and logs pack by 10 to 60, a bomb by 1000 and more
+_TRIAL = 8 << 20  # bytes unpacked to see how a file shrank
+_SUSPECT = 50
 _UTF16 = {codecs.BOM_UTF16_LE: "utf-16-le", codecs.BOM_UTF16_BE: "utf-16-be"}
 
 
@@ -42,6 +44,10 @@ class _Guarded(io.RawIOBase):
 
     def readable(self) -> bool:
         return True
+
+    def shrank(self, unpacked: int) -> bool:
+        """Whether so many bytes came out of hardly any packed ones (a decoder reads some ahead)."""
+        return unpacked >= _TRIAL and self._packed.tell() * _SUSPECT < unpacked
 
     def readinto(self, buffer: Any) -> int:
         try:
@@ -104,9 +110,20 @@ class Source:
         return io.BufferedReader(_Guarded(inner, raw, self), _CHUNK)
 
     @property
-    def packed(self) -> bool:
+    def inner(self) -> Path:
+        """The path without `.gz` or `.zst`: what the content is called."""
+        return self.path.with_suffix("") if self.path.suffix.lower() in (".gz", ".zst") else self.path
+
+    def refuse_bomb(self) -> None:
+        """Raise `PlaybookError` where a packed file that shrank beyond belief unpacks to more than is sane.
+
+        Only such files are unpacked once for this: parsing would take minutes until the limit is met.
+        """
         with self.open() as stream:
-            return isinstance(stream, io.BufferedReader) and isinstance(stream.raw, _Guarded)
+            inner = getattr(stream, "raw", None)
+            if isinstance(inner, _Guarded) and inner.shrank(len(stream.read(_TRIAL))):
+                while stream.read(_CHUNK):
+                    pass
 
     @property
     def size(self) -> int:
@@ -121,6 +138,8 @@ class Source:
             while data and not data.strip(b"\0") and skipped < _HOLE:
                 data = _some(stream, _CHUNK)
                 skipped += len(data)
+        if not data and skipped:
+            return b"\0"  # nothing but a hole
         if data[:64] == b"\0" * 64:
             data = data.lstrip(b"\0")
         if (code := _UTF16.get(data[:2])) is not None:

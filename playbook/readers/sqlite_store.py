@@ -45,7 +45,7 @@ def read(source: Source, builder: RunBuilder) -> None:
                     "an SQLite file without a table `metrics` of MLflow or trackio",
                     "export the metrics as CSV",
                 )
-        except sqlite3.Error as error:
+        except (sqlite3.Error, UnicodeDecodeError) as error:
             what = f"the SQLite file cannot be read: {error}"
             raise PlaybookError(source.name, what, "copy it while nobody writes to it") from None
         finally:
@@ -57,6 +57,7 @@ def _opened(path: Path) -> sqlite3.Connection:
     """Read only; a store whose write-ahead log cannot be opened (read-only folder) is read as it lies on the disk."""
     for mode in ("mode=ro", "immutable=1"):
         connection = sqlite3.connect(f"{path.resolve().as_uri()}?{mode}", uri=True)
+        connection.text_factory = _text
         try:
             connection.execute("SELECT name FROM sqlite_master LIMIT 1").fetchall()
             return connection
@@ -65,6 +66,10 @@ def _opened(path: Path) -> sqlite3.Connection:
             if mode == "immutable=1":
                 raise
     raise AssertionError("unreachable")
+
+
+def _text(raw: bytes) -> str:
+    return raw.decode("utf-8", "replace")
 
 
 def _columns(connection: sqlite3.Connection, table: str) -> set[str]:

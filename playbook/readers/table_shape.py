@@ -7,6 +7,7 @@ headerless shape that is clear (whole steps that grow, and one number beside the
 from __future__ import annotations
 
 import csv
+import math
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,11 +15,12 @@ from itertools import pairwise
 from pathlib import Path
 
 from playbook.readers.base import number
-from playbook.readers.names import epoch_name, plain, rank_in, step_names, wanted
+from playbook.readers.names import epoch_name, plain, step_names, wanted
 
 MARKERS = ("<<<<<<<", "=======", ">>>>>>>", "|||||||")  # git leaves them where a merge failed
 _DELIMITERS = (",", "\t", ";", "|", " ")
 _COMMENT = ("#", "%", "//")
+_JUMP = 10  # times the largest value before it: more is a lost exponent rather than a spike
 _SAMPLE = 60  # lines that decide
 _UNIT = re.compile(
     r"([-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?)\s*"
@@ -102,6 +104,8 @@ def _with(delimiter: str, numbered: list[tuple[int, str]], comment: tuple[int, s
     body = [
         (place, split(line, delimiter)) for place, line in numbered if not (delimiter == "|" and _RULE.fullmatch(line))
     ]
+    if not body:
+        return None
     head = body[0][1]
     if len(head) < 2 or any(len(text) > 200 for text in head):
         return None
@@ -186,25 +190,23 @@ def column_names(head: Sequence[str], path: Path) -> list[str]:
 def torn(last: str, before: Sequence[str]) -> bool:
     """True where a last cell without a line end may have lost digits: fewer places than its column usually has."""
     text = last.strip()
-    if text.lower().lstrip("+-") in ("nan", "inf", "infinity") or (number(text) is None and text[-1:].isalpha()):
+    word = text.lower().lstrip("+-")
+    if word and word not in ("nan", "inf") and ("nan".startswith(word) or "infinity".startswith(word)):
+        return word != "infinity"
+    if word in ("nan", "inf") or (number(text) is None and text[-1:].isalpha()):
         return False
     if number(text) is None or text[-1:] in ".eE+-":
         return True
     texts = [other.strip() for other in before if number(other) is not None]
-    if not texts:
-        return False
-    with_power = [other for other in texts if "e" in other.lower()]
+    finite = [abs(found) for other in texts if math.isfinite(found := number(other) or 0.0)]
+    if not finite:
+        return True  # nothing to compare with
     if "e" in text.lower():
         return len(text.lower().split("e")[1].lstrip("+-")) < 2
-    if with_power and len(with_power) >= len(texts) / 10:
-        return True
-    places = sorted(len(other.partition(".")[2]) for other in texts if other not in with_power)
+    if any("e" in other.lower() for other in texts) or abs(float(text)) > _JUMP * max(finite):
+        return True  # 9.97e-05 cut to 9.97
+    places = sorted(len(other.partition(".")[2]) for other in texts)
     usual = places[len(places) // 2]
     if "." in text or usual:
         return len(text.partition(".")[2]) < usual
-    return len(text) < len(texts[-1])
-
-
-def base_name(raw: str) -> str:
-    """A column's name without its rank, in the form in which names are compared."""
-    return plain(rank_in(raw)[0])
+    return len(text) != len(texts[-1])

@@ -18,6 +18,7 @@ Columns = Mapping[str, np.ma.MaskedArray]
 MAP_HINT = "name the columns: --map loss=my_col --map step=my_step"
 _BIGGEST = 2.0**62
 _MAX_RANK = 1_000_000
+_NOBODY = -1  # rank of rows that the job logged once for all
 _FULL = 0.5  # a step column must be filled in at least this share of the rows that the fullest one has
 
 
@@ -36,7 +37,7 @@ def fill(builder: RunBuilder, columns: Columns, lines: np.ndarray | None = None,
         shown = ", ".join(list(columns)[:12]) + (", ..." if len(columns) > 12 else "")
         raise PlaybookError(builder.path, f"no column of a known metric (columns: {shown})", MAP_HINT, first_line)
     size = len(columns[raws[0]])
-    ranks = np.zeros(size, np.int64) if owner is None else np.ma.getdata(columns[owner]).astype(np.int64)
+    ranks = np.zeros(size, np.int64) if owner is None else columns[owner].filled(_NOBODY).astype(np.int64)
     steps, kept = _steps(builder, columns, counter, ranks, size)
     chosen = {raw: columns[raw] if kept is None else columns[raw][kept] for raw in raws}
     if kept is not None:
@@ -47,7 +48,9 @@ def fill(builder: RunBuilder, columns: Columns, lines: np.ndarray | None = None,
     for rank in np.unique(ranks):
         own = np.flatnonzero(ranks == rank)
         named = {raw: column[own] for raw, column in chosen.items()}
-        builder.add_columns(steps[own], named, None if lines is None else lines[own], int(rank))
+        builder.add_columns(
+            steps[own], named, None if lines is None else lines[own], None if rank == _NOBODY else int(rank)
+        )
 
 
 def unroll(steps: np.ndarray, epochs: np.ndarray) -> np.ndarray:
@@ -89,7 +92,7 @@ def _step_column(builder: RunBuilder, columns: Columns) -> str | None:
 
 
 def _rank_column(builder: RunBuilder, columns: Columns) -> str | None:
-    """The column that says whose row it is: whole small numbers in every row, at least two different ones."""
+    """The column that says whose row it is: whole small numbers, at least two different ones."""
     queries = [
         raw for raw in columns if plain(raw).startswith(("utilization gpu", "temperature gpu", "power draw", "clocks"))
     ]
@@ -98,17 +101,12 @@ def _rank_column(builder: RunBuilder, columns: Columns) -> str | None:
     if found is None:
         return None
     column = columns[found]
-    if not len(column) or column.count() < len(column):
+    values = column.compressed()
+    if len(values) < _FULL * len(column) or not np.isfinite(values).all() or (values != np.floor(values)).any():
         return None
-    values = np.ma.getdata(column)
-    if (
-        not np.isfinite(values).all()
-        or values.min() < 0
-        or values.max() > _MAX_RANK
-        or (values != np.floor(values)).any()
-    ):
+    if not len(values) or values.min() < 0 or values.max() > _MAX_RANK or values.min() == values.max():
         return None
-    return found if values.min() != values.max() else None
+    return found
 
 
 def _whole(column: np.ma.MaskedArray) -> np.ndarray:

@@ -61,7 +61,7 @@ def read(source: Source, builder: RunBuilder) -> None:
     if not points:
         what = "the event file holds no record yet" if len(starts) <= 1 else "the event file holds no scalar"
         raise PlaybookError(source.name, what, "check that the job has logged something")
-    _add(builder, points, "val/" if held_out.is_held(source.path.parent.name) else "")
+    _add(builder, points, "val/" if held_out.is_held(source.inner.parent.name) else "")
 
 
 def _add(builder: RunBuilder, points: Points, prefix: str) -> None:

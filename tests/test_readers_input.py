@@ -1,0 +1,403 @@
+"""Paths, folders, packed and damaged input, and how several files become one run."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import json
+import math
+import os
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+import zstandard
+from event_files import event, simple, version
+
+from playbook.errors import PlaybookError
+from playbook.readers import read
+from playbook.readers.names import canonical, rank_in, step_names
+from playbook.readers.source import Source
+from playbook.readers.table_shape import torn
+
+CSV = "step,loss\n1,2.50\n2,2.40\n3,2.30\n"
+
+
+def write(path: Path, content: str | bytes) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(content if isinstance(content, bytes) else content.encode())
+    return path
+
+
+def rows(*losses: float, start: int = 0) -> str:
+    return "".join(json.dumps({"step": start + i, "loss": loss}) + "\n" for i, loss in enumerate(losses))
+
+
+BAD = {
+    "empty.csv": (b"", "empty"),
+    "blank.csv": (b"\n\n  \n", "blank lines"),
+    "nul.log": (b"\0" * 5000, "NUL"),
+    "pointer.csv": (b"version https://git-lfs.github.com/spec/v1\noid sha256:00\nsize 9\n", "git lfs pull"),
+    "page.csv": (b"<!DOCTYPE html>\n<html><body>Sign in</body></html>", "web page"),
+    "model.csv": (b"PK\x03\x04" + b"\1\2\3" * 40, "zip archive"),
+    "state.json": (b"\x80\x04\x95" + b"\0\1" * 40, "pickle"),
+    "noise.dat": (bytes(range(1, 32)) * 40, "binary"),
+    "half.json": (b'{"log_history": [{"step": 1, "loss": 2.5}, {"step": 2, "lo', "ends in the middle"),
+    "merge.json": (b'{\n"log_history": [\n<<<<<<< HEAD\n{"step": 1, "loss": 2.5}\n=======\n]}\n', "merge-conflict"),
+    "header.csv": (b"step,loss,lr\n", "no rows"),
+    "foreign.csv": (b"name,age\nanna,3\nbert,4\n", "--map"),
+    "numbers.csv": (b"1,2,3\n4,5,6\n7,8,9\n", "--map"),
+    "other.jsonl": (b'{"instruction": "a", "output": "b"}\n{"instruction": "c", "output": "d"}\n', "--map"),
+    "config.yaml": (b"lr: 0.1\nbatch_size: [1, 2\nepochs: 3\n", "YAML"),
+    "titan.toml": (b"[optimizer]\nlr = 0.1\n[training]\nsteps = \n", "TOML"),
+    "cut.gz": (gzip.compress(CSV.encode() * 3)[:9], "cut or damaged"),
+    "wandb.wandb": (b":W&B\xe1\xbe\x00", "no whole record"),
+}
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_bad_input_is_one_clear_line(name: str, tmp_path: Path) -> None:
+    content, words = BAD[name]
+    path = write(tmp_path / name, content)
+    with pytest.raises(PlaybookError) as caught:
+        read([path])
+    text = str(caught.value)
+    assert words in text and str(path) in text and "\n" not in text
+    assert caught.value.problem.hint, "says how to mend it"
+
+
+def test_paths_that_are_no_files(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "dangling").symlink_to(tmp_path / "nowhere")
+    (tmp_path / "folder").mkdir()
+    for path in ("nothing.csv", "pipe", "dangling", "folder", "*.nothing"):
+        with pytest.raises(PlaybookError):
+            read([tmp_path / path])
+    with pytest.raises(PlaybookError):
+        read(["/dev/zero"])
+    with pytest.raises(PlaybookError):
+        read([])
+
+
+def test_a_folder_is_read_whole_and_steps_over_what_is_not_a_log(tmp_path: Path) -> None:
+    write(tmp_path / "run/metrics.csv", CSV)
+    write(tmp_path / "run/empty.csv", "")
+    write(tmp_path / "run/notes/weights.bin", b"\1\2\3")
+    write(tmp_path / "run/.git/config", "loss: 3")
+    write(tmp_path / "run/.hidden.csv", "step,loss\n1,99\n")
+    write(tmp_path / "run/ds_config.json", '{"train_batch_size": 8, "fp16": {"enabled": true}}')
+    os.mkfifo(tmp_path / "run/pipe")
+    (tmp_path / "run/loop").symlink_to(tmp_path / "run")
+    run = read([tmp_path / "run"])
+    assert run.get("loss").values.tolist() == [2.5, 2.4, 2.3]
+    assert run.config["fp16.enabled"] is True
+    assert [Path(f.path).name for f in run.files if f.problems] == ["empty.csv"]
+    assert len(run.files) == 3
+
+
+def test_a_folder_without_anything_readable_says_so(tmp_path: Path) -> None:
+    write(tmp_path / "a.csv", "")
+    with pytest.raises(PlaybookError, match="empty"):
+        read([tmp_path])
+
+
+def test_globs_and_the_same_file_twice(tmp_path: Path) -> None:
+    write(tmp_path / "a.csv", CSV)
+    run = read([str(tmp_path / "*.csv"), tmp_path / "a.csv"])
+    assert len(run.files) == 1 and len(run.get("loss")) == 3
+
+
+def test_standard_input(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Stdin:
+        buffer = io.BytesIO(CSV.encode())
+
+    monkeypatch.setattr(sys, "stdin", Stdin)
+    run = read(["-"])
+    assert run.files[0].path == "-" and run.get("loss").values.tolist() == [2.5, 2.4, 2.3]
+
+
+def test_names_and_steps_can_be_mapped(tmp_path: Path) -> None:
+    path = write(tmp_path / "odd.csv", "my_step,my_col,other\n10,2.5,1\n20,2.4,1\n30,2.3,1\n")
+    run = read([path], rename={"my_col": "loss", "my_step": "step"})
+    assert run.get("loss").steps.tolist() == [10, 20, 30]
+    assert run.unmapped == ("other",)
+    with pytest.raises(PlaybookError, match="no step column `nope`"):
+        read([path], rename={"my_col": "loss"}, step="nope")
+
+
+def test_ranks_from_files_folders_columns_and_names(tmp_path: Path) -> None:
+    for rank, last in ((0, 2.3), (1, math.nan)):
+        write(tmp_path / f"files/rank{rank}.jsonl", rows(2.5, 2.4, last))
+        write(tmp_path / f"folders/worker{rank}/metrics.csv", CSV.replace("2.30", str(last)))
+        write(tmp_path / f"plain/train.{rank}.csv", CSV.replace("2.30", str(last)))
+    write(tmp_path / "names/log.csv", "step,rank0/loss,loss_rank_1\n1,2.5,2.5\n2,2.4,2.4\n3,2.3,nan\n")
+    for folder in ("files", "folders", "plain", "names"):
+        run = read([tmp_path / folder])
+        assert run.ranks == [0, 1], folder
+        assert math.isnan(run.get("loss", 1).values[-1]) and run.get("loss", 0).values[-1] == 2.3, folder
+
+
+def test_one_file_of_one_rank_is_the_run(tmp_path: Path) -> None:
+    run = read([write(tmp_path / "rank3.jsonl", rows(2.5, 2.4))])
+    assert run.get("loss") is not None and run.ranks == []
+
+
+def test_views_of_one_run_are_merged_and_the_longer_one_counts(tmp_path: Path) -> None:
+    write(tmp_path / "metrics.csv", CSV)
+    write(tmp_path / "log.jsonl", rows(2.5, 2.4, 2.3, 2.2, start=1))
+    write(tmp_path / "args.json", '{"learning_rate": 0.1, "seed": 3}')
+    run = read([tmp_path])
+    assert len(run.get("loss")) == 4 and run.config["learning_rate"] == 0.1
+
+
+def test_parts_of_one_run_are_joined(tmp_path: Path) -> None:
+    write(tmp_path / "log.2.jsonl", rows(2.0, 1.9, 1.8, 1.7, start=4))
+    write(tmp_path / "log.10.jsonl", rows(1.6, 1.5, start=8))
+    write(tmp_path / "log.1.jsonl", rows(2.5, 2.4, 2.3, 2.2, 2.1))
+    assert read([tmp_path]).get("loss").steps.tolist() == [0, 1, 2, 3, 4, 4, 5, 6, 7, 8, 9]
+
+
+def test_checkpoints_that_carry_the_log_so_far_are_one_curve(tmp_path: Path) -> None:
+    history = [{"step": i, "loss": 3.0 - i / 10} for i in range(1, 9)]
+    for upto in (4, 8):
+        state = {"global_step": upto, "log_history": history[:upto]}
+        write(tmp_path / f"checkpoint-{upto}/trainer_state.json", json.dumps(state))
+    run = read([tmp_path])
+    assert run.get("loss").steps.tolist() == list(range(1, 9)) and not any(f.problems for f in run.files)
+
+
+def test_another_run_in_the_folder_is_left_out_and_named(tmp_path: Path) -> None:
+    write(tmp_path / "bf16.csv", CSV)
+    write(tmp_path / "fp16.csv", "step,loss\n1,2.90\n2,2.80\n3,nan\n")
+    run = read([tmp_path])
+    assert run.get("loss").values.tolist() == [2.5, 2.4, 2.3]
+    assert [p.code for f in run.files for p in f.problems] == ["another-run"]
+
+
+def test_event_files_of_one_folder_are_one_run(tmp_path: Path) -> None:
+    for number, start in ((1, 0), (2, 2), (10, 0)):
+        records = [event(start + i, simple("train/loss", 3.0 - i)) for i in range(3)]
+        write(tmp_path / f"events.out.tfevents.{number}.host", version() + b"".join(records))
+    loss = read([tmp_path]).get("loss")
+    assert loss.steps.tolist() == [0, 1, 2, 2, 3, 4, 0, 1, 2] and len(loss.restarts) == 1
+
+
+def test_a_new_event_file_with_the_version_only(tmp_path: Path) -> None:
+    write(tmp_path / "events.out.tfevents.1.host", version() + event(1, simple("loss", 2.0)))
+    write(tmp_path / "events.out.tfevents.2.host", version())
+    run = read([tmp_path])
+    assert len(run.get("loss")) == 1 and "no record yet" in run.files[1].problems[0].what
+
+
+def test_several_runs_of_a_tracker_are_kept_apart(tmp_path: Path) -> None:
+    for run, time, loss in (("aaa", 1700000000000, 9.0), ("bbb", 1800000000000, 5.0)):
+        write(tmp_path / f"mlruns/0/{run}/metrics/loss", f"{time} {loss} 0\n{time} {loss - 1} 1\n")
+        write(tmp_path / f"mlruns/0/{run}/params/lr", "0.1" if run == "bbb" else "0.9")
+        write(tmp_path / f"mlruns/0/{run}/meta.yaml", f"run_id: {run}\nartifact_uri: x\nstatus: 4\n")
+    run = read([tmp_path / "mlruns"])
+    assert run.get("loss").values.tolist() == [5.0, 4.0] and run.config["lr"] == 0.1
+    assert any(p.code == "other-runs" for f in run.files for p in f.problems)
+
+
+def test_packed_files_by_content(tmp_path: Path) -> None:
+    for name, data in (("a.gz", gzip.compress(CSV.encode())), ("b.csv", zstandard.compress(CSV.encode()))):
+        assert read([write(tmp_path / name, data)]).get("loss").values.tolist() == [2.5, 2.4, 2.3]
+
+
+def test_a_cut_packed_file_gives_its_beginning(tmp_path: Path) -> None:
+    text = "step,loss\n" + "".join(f"{i},{2 + math.sin(i):.6f}\n" for i in range(5000))
+    data = gzip.compress(text.encode())
+    run = read([write(tmp_path / "a.csv.gz", data[: len(data) // 2])])
+    assert 1000 < len(run.get("loss")) < 4999
+    assert any("cut or damaged" in p.what for p in run.files[0].problems)
+
+
+def test_a_decompression_bomb_is_refused(tmp_path: Path) -> None:
+    data = gzip.compress(b"step,loss\n" + b"1,2.5\n" * 60_000_000, 9)
+    assert len(data) < 2_000_000
+    with pytest.raises(PlaybookError, match="unpacks to more than"):
+        read([write(tmp_path / "bomb.csv.gz", data)])
+
+
+def test_nul_holes_gbk_and_endless_lines(tmp_path: Path) -> None:
+    hole = write(tmp_path / "hole.csv", b"\0" * 200_000 + CSV.encode() + b"4,2.2\0\0" + b"5\n")
+    assert read([hole]).get("loss").values.tolist() == [2.5, 2.4, 2.3, 2.25]
+    gbk = write(tmp_path / "gbk.csv", "step,loss,备注\n1,2.5,好\n2,nan,坏\n".encode("gbk"))
+    assert read([gbk]).get("loss").values[0] == 2.5
+    endless = write(tmp_path / "endless.jsonl", rows(2.5, 2.4) + "x" * 5_000_000 + "\n" + rows(2.3, start=2))
+    run = read([endless])
+    assert run.get("loss").values.tolist() == [2.5, 2.4, 2.3] and run.files[0].problems[0].line == 3
+    assert max(len(text) for _, text in Source(endless, "x").lines()) <= 1 << 20
+
+
+def test_a_progress_bar_line_is_many_lines(tmp_path: Path) -> None:
+    bar = write(tmp_path / "bar.log", b"".join(b"\rstep %d loss 2.5" % i for i in range(200_000)) + b"\n")
+    assert sum(1 for _ in Source(bar, "x").lines()) == 200_000
+
+
+@pytest.mark.parametrize(
+    ("last", "before", "is_torn"),
+    [
+        ("2.3", ["2.5012", "2.4420"], True),
+        ("2.3991", ["2.5012", "2.4420"], False),
+        ("2.", ["2.5"], True),
+        ("1e-", ["1e-05"], True),
+        ("1e-0", ["1e-05"], True),
+        ("1.5", ["1.5e-05", "1.4e-05"], True),
+        ("9.97", ["0.0001", "0.00012"], True),
+        ("nan", ["2.5"], False),
+        ("na", ["2.5"], True),
+        ("-inf", ["2.5"], False),
+        ("104", ["1048", "1052"], True),
+        ("1060", ["1048", "1052"], False),
+        ("2.5", [], True),
+    ],
+)
+def test_a_torn_number_is_known_by_its_column(last: str, before: list[str], is_torn: bool) -> None:
+    assert torn(last, before) is is_torn
+
+
+def test_a_cut_last_line_is_dropped_and_told(tmp_path: Path) -> None:
+    run = read([write(tmp_path / "a.csv", "step,loss\n1,2.5031\n2,2.4420\n3,2.")])
+    assert run.get("loss").steps.tolist() == [1, 2] and run.files[0].problems[0].line == 4
+    run = read([write(tmp_path / "b.csv", "step,loss\n1,2.5031\n2,2.4420\n3,2.3991")])
+    assert run.get("loss").steps.tolist() == [1, 2, 3]
+    run = read([write(tmp_path / "c.jsonl", rows(2.5, 2.4) + '{"step": 2, "loss": 2.')])
+    assert run.get("loss").steps.tolist() == [0, 1] and run.files[0].problems[0].code == "cut"
+
+
+def test_rows_that_do_not_fit_and_headers_that_come_again(tmp_path: Path) -> None:
+    text = "step,loss,lr\n" + "".join(f"{i},{3 - i / 100},0.1\n" for i in range(20)) + "20,2.8\n" + "21,2.79,0.1,7\n"
+    text += "step,loss,lr\n0,3.1,0.1\n" + "step,lr,loss,grad_norm\n1,0.2,3.0,9.5\n"
+    run = read([write(tmp_path / "a.csv", text)])
+    assert run.get("loss").values[-2:].tolist() == [3.1, 3.0] and run.get("lr").values[-1] == 0.2
+    assert len(run.get("loss")) == 22 and len(run.get("loss").restarts) == 1
+    assert [p.line for p in run.files[0].problems] == [23, 22]
+
+
+def test_nan_infinity_and_missing_stay_three_things(tmp_path: Path) -> None:
+    csv = write(tmp_path / "a.csv", "step,loss,grad_norm\n1,nan,\n2,-inf,3.0\n3,2.5,Infinity\n")
+    lines = '{"step": 1, "loss": NaN, "grad_norm": null}\n{"step": 2, "loss": "-inf", "grad_norm": "3.0"}\n'
+    lines += '{"step": 3, "loss": 2.5, "grad_norm": Infinity}\n'
+    for path in (csv, write(tmp_path / "b.jsonl", lines)):
+        run = read([path])
+        assert math.isnan(run.get("loss").values[0]) and run.get("loss").values[1] == -math.inf
+        assert run.get("grad_norm").steps.tolist() == [2, 3] and run.get("grad_norm").values[1] == math.inf
+
+
+def test_huge_and_odd_numbers(tmp_path: Path) -> None:
+    lines = (
+        '{"step": 1, "loss": 1' + "0" * 400 + ', "lr": true}\n{"step": 1e3, "loss": 2.5}\n{"step": 2.5, "loss": 2.4}\n'
+    )
+    lines += '{"step": 1e300, "loss": 2.3}\n{"step": null, "loss": [2.2]}\n'
+    loss = read([write(tmp_path / "a.jsonl", lines)]).get("loss")
+    assert loss.values.tolist() == [math.inf, 2.5, 2.4, 2.3] and loss.steps.tolist() == [1, 1000, 1000, 1000]
+
+
+@pytest.mark.parametrize("kind", ["csv", "jsonl"])
+def test_large_files_read_as_small_ones(kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """duckdb's way and the line by line way give the same series, lines and problems."""
+    rng = np.random.default_rng(3)
+    text = [] if kind == "jsonl" else ["step,loss,grad_norm,rank,note\n"]
+    for step in range(3000):
+        for rank in range(2):
+            loss = "NaN" if step == 1500 else repr(2 + rng.random())
+            if kind == "csv":
+                text.append(f"{step},{loss.lower()},{'' if step % 3 else 0.5},{rank},abc\n")
+            else:
+                grad = "" if step % 3 else ', "opt": {"grad_norm": "0.5"}'
+                text.append(f'{{"step": {step}, "loss": {loss}{grad}, "rank": {rank}, "note": "abc"}}\n')
+        if kind == "jsonl" and step % 1000 == 999:
+            text += [f'{{"step": {step}, "eval_loss": 2.5}}\n', "not json\n"]
+    path = write(tmp_path / f"a.{kind}", "".join(text) + ("3000,2." if kind == "csv" else '{"step": 3000, "lo'))
+    small = read([path])
+    from playbook.readers import csv_table, json_lines
+
+    monkeypatch.setattr(csv_table, "_LARGE", 1)
+    monkeypatch.setattr(json_lines, "_LARGE", 1)
+    large = read([path])
+    assert large.metrics == small.metrics and large.ranks == small.ranks == [0, 1]
+    for key, series in small.series.items():
+        other = large.series[key]
+        np.testing.assert_array_equal(other.steps, series.steps)
+        np.testing.assert_array_equal(other.values, series.values)
+        np.testing.assert_array_equal(other.lines, series.lines)
+    assert [p.code for p in large.files[0].problems] == [p.code for p in small.files[0].problems]
+    assert large.unmapped == small.unmapped
+
+
+def test_names_of_the_field_become_canonical() -> None:
+    pairs = {
+        "loss": (
+            "train/loss",
+            "lm loss",
+            "total_loss",
+            "train/CrossEntropyLoss",
+            "Training Loss",
+            "loss_metrics/global_avg_loss",
+        ),
+        "eval_loss": (
+            "val_loss",
+            "eval/loss",
+            "validation loss",
+            "valid_loss",
+            "test_loss",
+            "eval/c4/CrossEntropyLoss",
+        ),
+        "grad_norm": (
+            "grad_norm",
+            "gnorm",
+            "optim/total_grad_norm",
+            "Grad-Norm",
+            "actor/grad_norm",
+            "grad_2.0_norm_total",
+        ),
+        "lr": (
+            "learning_rate",
+            "optim/learning_rate_group0",
+            "x/lr0",
+            "lr/pg0",
+            "lr-AdamW",
+            "train_lr",
+            "optim/LR (group 0)",
+        ),
+        "loss_scale": ("loss_scale", "loss scale", "train/loss_scale", "grad_scale"),
+        "throughput": ("tokens_per_second", "throughput/device/tokens_per_second", "wps", "tok/s", "time/fps"),
+        "attention_logit_max": ("layers.3.attn.max_logit", "attn_logit_max/layer_5"),
+        "gpu_temp": ("system.gpu.1.temp", "temperature.gpu"),
+    }
+    for metric, raws in pairs.items():
+        for raw in raws:
+            assert canonical([raw], {}) == {raw: metric}, raw
+    for raw in ("best_loss", "loss_ema", "lr_warmup_steps", "bbox/AP", "train_loss_avg10", "accuracy", "val/lr"):
+        assert canonical([raw], {}) == {}, raw
+    assert canonical(["train_loss", "loss", "train/loss"], {}) == {"loss": "loss"}
+    assert canonical(["loss", "train/loss"], {}, {"loss": 1, "train/loss": 500}) == {"train/loss": "loss"}
+    assert canonical(["loss", "mine"], {"mine": "loss"}) == {"mine": "loss"}
+    assert set(canonical(["layers.0.attn.max_logit", "layers.1.attn.max_logit"], {}).values()) == {
+        "attention_logit_max"
+    }
+    ranks = {"rank3/loss": 3, "loss_rank_3": 3, "loss": None, "gpu.2.temp": 2, "loss/rank12": 12}
+    assert {raw: rank_in(raw)[1] for raw in ranks} == ranks
+    assert step_names(["epoch", "iter", "_step", "loss"]) == ["_step", "iter"]
+
+
+def test_a_family_of_layers_is_its_highest_member(tmp_path: Path) -> None:
+    text = "step,layers.0.attn.max_logit,layers.1.attn.max_logit\n1,10,12\n2,11,nan\n3,14,13\n"
+    series = read([write(tmp_path / "a.csv", text)]).get("attention_logit_max")
+    assert series.values[0] == 12 and math.isnan(series.values[1]) and series.values[2] == 14
+
+
+def test_reading_stays_light_for_small_files() -> None:
+    """No heavy import for a small table or JSON: duckdb alone would cost more than the reading."""
+    import subprocess
+
+    code = (
+        "import sys, tempfile, pathlib; from playbook.readers import read\n"
+        "p = pathlib.Path(tempfile.mkdtemp()) / 'a.csv'\n"
+        "p.write_text('step,loss\\n1,2.5\\n2,2.4\\n'); read([p]); print(sorted({'duckdb', 'pandas', 'rich', 'sqlmodel',"
+        "'networkx', 'textual', 'pydantic', 'zstandard'} & set(sys.modules)))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
