@@ -242,7 +242,8 @@ def _highest(named: list[tuple[str, Chunk]]) -> tuple[str, Chunk]:
     values = np.concatenate([chunk[1] for _, chunk in named])
     unique, place = np.unique(steps, return_inverse=True)
     best = np.full(len(unique), -np.inf)
-    np.maximum.at(best, place, values)
+    with np.errstate(invalid="ignore"):
+        np.maximum.at(best, place, values)
     return f"{plain(named[0][0])} and {len(named) - 1} more", (unique, best, None)
 
 
