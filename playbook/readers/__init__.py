@@ -16,21 +16,21 @@ from typing import cast
 
 from playbook.errors import PlaybookError, Problem
 from playbook.readers import merge, refuse, walk
-from playbook.readers.base import Reader, RunBuilder
+from playbook.readers.base import CERTAIN, Reader, RunBuilder
 from playbook.readers.source import Source, spool_stdin
 from playbook.series import FileReport, Run
 
 # One line a format: the module in this folder. They are imported on first use and must be quick to import.
 TABLE: tuple[str, ...] = (
-    "json_lines",
-    "csv_table",
     "trainer_state",
-    "json_document",
     "tensorboard",
     "wandb_binary",
-    "mlflow",
-    "sqlite_store",
     "parquet",
+    "sqlite_store",
+    "json_lines",
+    "csv_table",
+    "json_document",
+    "mlflow",
     "run_config",
     "megatron",
     "hf_print",
@@ -62,16 +62,28 @@ Progress = Callable[[str], None]  # called with the name of each file before it 
 
 
 @cache
+def _module(name: str) -> Reader:
+    return cast(Reader, importlib.import_module(f"playbook.readers.{name}"))
+
+
 def readers() -> tuple[Reader, ...]:
     """The reader modules of the table, in its order."""
-    return tuple(cast(Reader, importlib.import_module(f"playbook.readers.{name}")) for name in TABLE)
+    return tuple(_module(name) for name in TABLE)
 
 
 def claim(head: bytes, path: Path) -> Reader | None:
-    """The reader with the highest score for this content (the first of the table among equals), None if all say 0."""
-    scores = [(reader.sniff(head, path), -place) for place, reader in enumerate(readers())]
-    score, place = max(scores, default=(0, 0))
-    return readers()[-place] if score > 0 else None
+    """The reader with the highest score for this content (the first of the table among equals), None if all say 0.
+
+    A score of `CERTAIN` ends the search: the readers below are then not even imported.
+    """
+    best, owner = 0, None
+    for name in TABLE:
+        score = _module(name).sniff(head, path)
+        if score > best:
+            best, owner = score, _module(name)
+        if best >= CERTAIN:
+            break
+    return owner
 
 
 def read(

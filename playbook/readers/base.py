@@ -20,6 +20,8 @@ from playbook.readers.names import canonical, combines, plain, rank_in, wanted
 from playbook.readers.source import Source
 from playbook.series import Event, FileReport, Origin, Series
 
+CERTAIN = 95  # a score of `sniff` that leaves no doubt; only one reader may give it for one content
+
 _MAX_EVENTS = 5_000  # of one file: a log that repeats one warning a million times must not fill the memory
 _MAX_PROBLEMS = 50
 _BIGGEST_STEP = 2**62

@@ -14,14 +14,15 @@ import numpy as np
 
 from playbook.errors import PlaybookError
 from playbook.readers import held_out, tabular
-from playbook.readers.base import RunBuilder
+from playbook.readers.base import CERTAIN, RunBuilder
 from playbook.readers.names import epoch_name, plain, rank_name, step_names
 from playbook.readers.source import HEAD, Source
-from playbook.readers.table_shape import MARKERS, Shape, cell, column_names, detect, split, torn
+from playbook.readers.table_shape import MARKERS, Shape, base_name, cell, column_names, detect, split, torn
 
 NAME = "csv"
 TITLE = "Table of metrics (CSV, TSV, any delimiter)"
 
+_CURVES = frozenset(("loss", "train loss", "training loss", "eval loss", "val loss", "grad norm"))
 _LARGE = 5 << 20  # bytes; below, duckdb's import (0.1 s) costs more than it saves
 _RAGGED = 0.1  # share of short rows above which a table leaves out its last cells on purpose
 _LAST = 200  # rows before the last one that say how many digits are usual
@@ -36,6 +37,9 @@ def sniff(head: bytes, path: Path) -> int:
     known = [name for name in shape.names if step_names([name]) or epoch_name([name])]
     if not shape.headed:
         return 8 if shape.rows > 1 else 2
+    plains = {base_name(name) for name in shape.names}
+    if known and shape.rows > 1 and shape.delimiter in ",\t;" and not plains.isdisjoint(_CURVES):
+        return CERTAIN
     score = 35 + 15 * bool(known) + 5 * (path.suffix.lower() in (".csv", ".tsv"))
     return score if shape.rows else 20
 

@@ -15,7 +15,7 @@ import numpy as np
 
 from playbook.errors import PlaybookError
 from playbook.readers import tabular
-from playbook.readers.base import RunBuilder
+from playbook.readers.base import CERTAIN, RunBuilder
 from playbook.readers.json_rows import Rows
 from playbook.readers.names import epoch_name, step_names, wanted
 from playbook.readers.source import HEAD, Source
@@ -42,6 +42,8 @@ def sniff(head: bytes, path: Path) -> int:
         rowlike = any(step_names([key]) or epoch_name([key]) for key in row) and any(wanted(key, {}) for key in row)
         lines_named = path.suffix.lower() in (".jsonl", ".ndjson", ".jl")
         return 70 if rowlike and lines_named else 45 if rowlike and len(lines) <= 2 else 15 if lines_named else 0
+    if len(found) > 1 and any(step_names(row) and "loss" in row for row in found):
+        return CERTAIN
     known = any(wanted(key, {}) for row in found for key in _keys(row))
     return 65 if known else 40
 

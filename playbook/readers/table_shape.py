@@ -15,7 +15,7 @@ from itertools import pairwise
 from pathlib import Path
 
 from playbook.readers.base import number
-from playbook.readers.names import epoch_name, plain, step_names, wanted
+from playbook.readers.names import epoch_name, plain, rank_in, step_names, wanted
 
 MARKERS = ("<<<<<<<", "=======", ">>>>>>>", "|||||||")  # git leaves them where a merge failed
 _DELIMITERS = (",", "\t", ";", "|", " ")
@@ -210,3 +210,8 @@ def torn(last: str, before: Sequence[str]) -> bool:
     if "." in text or usual:
         return len(text.partition(".")[2]) < usual
     return len(text) != len(texts[-1])
+
+
+def base_name(raw: str) -> str:
+    """A column's name without its rank, in the form in which names are compared."""
+    return plain(rank_in(raw)[0])
