@@ -1,6 +1,6 @@
 """Text logs and system-side files: the samples beside their expectation, damage, and the laws that every reader keeps.
 
-`PLAYBOOK_UPDATE=1 pytest tests/test_text_readers.py` writes the expectations anew; read the difference before you keep it.
+`PLAYBOOK_UPDATE=1 pytest tests/test_text_readers.py` writes the expectations anew; read the difference.
 """
 
 from __future__ import annotations
@@ -26,10 +26,13 @@ from playbook.series import Run, Series
 
 FORMATS = Path(__file__).parent / "samples" / "formats"
 MINE = (
-    "megatron", "hf_print", "fairseq", "torchtitan", "litgpt", "olmo", "mm_text", "lightning_bar", "deepspeed", "nanogpt", "kernel_log", "nvidia_smi_q",
-    "nvidia_smi", "dcgm", "ethtool", "infiniband", "fabric_manager", "nccl_log", "text_log",
+    "megatron", "hf_print", "fairseq", "torchtitan", "litgpt", "olmo", "mm_text", "lightning_bar", "deepspeed",
+    "nanogpt", "kernel_log", "nvidia_smi_q", "nvidia_smi", "dcgm", "ethtool", "infiniband", "fabric_manager",
+    "nccl_log", "text_log",
 )  # fmt: skip
-SAMPLES = [path for name in MINE for path in sorted((FORMATS / name).glob("*")) if not path.name.endswith(".expect.json")]
+SAMPLES = [
+    path for name in MINE for path in sorted((FORMATS / name).glob("*")) if not path.name.endswith(".expect.json")
+]
 IDS = [f"{path.parent.name}/{path.name}" for path in SAMPLES]
 
 
@@ -64,7 +67,7 @@ def _summary(run: Run) -> dict[str, Any]:
 def _parsed(data: bytes, path: Path, reader_name: str) -> RunBuilder:
     """What a reader makes of bytes, whoever would claim them."""
     path.write_bytes(data)
-    reader = next(r for r in readers() if r.NAME == reader_name)
+    reader = next(r for r in readers() if reader_name == r.NAME)
     builder = RunBuilder("x", reader.NAME)
     reader.read(Source(path, "x"), builder)
     return builder
@@ -152,7 +155,7 @@ def test_colours_crlf_and_noise_change_nothing(sample: Path, tmp_path: Path) -> 
 @given(data=st.binary(max_size=400), which=st.sampled_from(MINE))
 @settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_any_bytes_are_read_or_refused(tmp_path: Path, data: bytes, which: str) -> None:
-    reader = next(r for r in readers() if r.NAME == which)
+    reader = next(r for r in readers() if which == r.NAME)
     assert 0 <= reader.sniff(data, Path("x.log")) <= 100
     try:
         _parsed(data, tmp_path / "fuzz", which)
@@ -176,7 +179,22 @@ def test_mangled_samples_are_read_or_refused(tmp_path: Path, seed: int, which: i
         elif kind == 2:
             data[at : at + 1] = bytes([rng.randrange(256)])
         elif kind == 3:
-            data[at:at] = rng.choice([b"\0\0", b"\r", b"\n", b"\x1b[31", b"9" * 40, b"nan", b"-inf", b"1e999", b"|", b"\xff\xfe", b"{'", b"[["])
+            data[at:at] = rng.choice(
+                [
+                    b"\0\0",
+                    b"\r",
+                    b"\n",
+                    b"\x1b[31",
+                    b"9" * 40,
+                    b"nan",
+                    b"-inf",
+                    b"1e999",
+                    b"|",
+                    b"\xff\xfe",
+                    b"{'",
+                    b"[[",
+                ]
+            )
         else:
             lines = bytes(data).split(b"\n")
             rng.shuffle(lines)
@@ -193,7 +211,10 @@ def test_mangled_samples_are_read_or_refused(tmp_path: Path, seed: int, which: i
 @given(order=st.randoms(use_true_random=False))
 @settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_labelled_ranks_may_interleave_in_any_order(tmp_path: Path, order: random.Random) -> None:
-    lines = {rank: [f"[rank{rank}]: step {step} loss {5 - step / 10 + rank / 100:.4f}" for step in range(1, 9)] for rank in range(4)}
+    lines = {
+        rank: [f"[rank{rank}]: step {step} loss {5 - step / 10 + rank / 100:.4f}" for step in range(1, 9)]
+        for rank in range(4)
+    }
     mixed: list[str] = []
     while any(lines.values()):
         rank = order.choice([rank for rank, left in lines.items() if left])

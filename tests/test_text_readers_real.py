@@ -1,4 +1,4 @@
-"""The text and system files of a collection of real runs against what is known about them (`PLAYBOOK_REAL`, else skipped)."""
+"""Text and system files of a collection of real runs against what is known about them (`PLAYBOOK_REAL`)."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def built(name: str) -> RunBuilder:
         path = next((REAL / name).iterdir())
         source = Source(path, path.name)
         reader = claim(source.head(), path)
-        assert reader is not None and reader.NAME == RUNS[name][0], reader and reader.NAME
+        assert reader is not None and RUNS[name][0] == reader.NAME, reader and reader.NAME
         _READ[name] = RunBuilder(path.name, reader.NAME)
         reader.read(source, _READ[name])
     return _READ[name]
@@ -95,7 +95,12 @@ def test_main_metric(name: str) -> None:
     main = known["main"]
     steps, values = raw(name, RUNS[name][1] or "")
     assert len(values) == main["n"]
-    for found, expected in ((values[0], main["first"]), (values[-1], main["last"]), (values.min(), main["min"]), (values.max(), main["max"])):
+    for found, expected in (
+        (values[0], main["first"]),
+        (values[-1], main["last"]),
+        (values.min(), main["min"]),
+        (values.max(), main["max"]),
+    ):
         assert found == pytest.approx(expected, rel=1e-5)
     assert np.isfinite(values).all()
     backward = int((np.diff(steps) < 0).sum())
@@ -117,7 +122,11 @@ def test_overflows_of_deepspeed() -> None:
     main = truth("ds-chat-step1-sft")["truth"]["main"]
     assert kinds("ds-chat-step1-sft")["overflow-skip"] == 139
     assert (len(scale), scale[0], scale[-1], scale.min()) == (main["n"], main["first"], main["last"], main["min"])
-    events = [event for event in built("ds-chat-step2-reward").events if event.kind == "overflow-skip" and "rom " in event.text]
+    events = [
+        event
+        for event in built("ds-chat-step2-reward").events
+        if event.kind == "overflow-skip" and "rom " in event.text
+    ]
     assert len(events) == 20  # each told by 16 ranks and three times by one
     scale = raw("ds-chat-step2-reward", "loss_scale")[1]
     assert (scale[0], scale.min()) == (32768.0, 8.0)
@@ -130,7 +139,7 @@ def test_two_ranks_without_labels_are_told() -> None:
 
 def test_fairseq_scale_and_memory() -> None:
     assert kinds("fairseq-w2v2-overflow")["overflow-skip"] == 19
-    steps, values = raw("fairseq-w2v2-overflow", "train_loss")
+    steps, _values = raw("fairseq-w2v2-overflow", "train_loss")
     assert (int(steps[0]), int(steps[-1])) == (479, 4791)
     assert kinds("fairseq-moe-oom-multirank")["oom"] >= 2
 
@@ -145,7 +154,7 @@ def test_restarts_of_appended_tries() -> None:
 def test_nan_from_the_first_row() -> None:
     known = truth("wordlm-nan-from-start")["truth"]["nan_metrics"]
     for metric in ("loss", "ppl", "valid loss"):
-        steps, values = raw("wordlm-nan-from-start", metric)
+        _steps, values = raw("wordlm-nan-from-start", metric)
         assert np.isnan(values).all() and len(values) == known[metric]["count"]
     assert int(raw("wordlm-nan-from-start", "loss")[0][0]) == known["loss"]["first_step"]
     assert (np.diff(raw("wordlm-nan-from-start", "loss")[0]) > 0).all()
@@ -157,11 +166,18 @@ def test_overflows_of_gnmt_are_one_a_step_and_not_one_a_rank() -> None:
 
 
 def test_speech_run_with_negative_loss() -> None:
-    steps, values = raw("tse-speech-nul-resumes", "loss_G")
+    _steps, values = raw("tse-speech-nul-resumes", "loss_G")
     main = truth("tse-speech-nul-resumes")["truth"]["main"]
-    assert (values[0], values[-1], values.min(), values.max()) == (main["first"], main["last"], main["min"], main["max"])
+    assert (values[0], values[-1], values.min(), values.max()) == (
+        main["first"],
+        main["last"],
+        main["min"],
+        main["max"],
+    )
     assert kinds("tse-speech-nul-resumes")["segfault"] >= 1
-    resumed = [event.step for event in built("tse-speech-nul-resumes").events if event.text.startswith("Resumed at step")]
+    resumed = [
+        event.step for event in built("tse-speech-nul-resumes").events if event.text.startswith("Resumed at step")
+    ]
     assert resumed[:3] == [705000, 705000, 710000] and resumed[-1] == 1225000
     assert np.isnan(raw("tse-speech-nul-resumes", "loss_G")[1]).sum() == 0
 

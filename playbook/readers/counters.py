@@ -12,13 +12,17 @@ from dataclasses import dataclass, field
 
 from playbook.readers.base import RunBuilder
 
-# Names that count something wrong, a loss, a congestion mark or a retransmission (mlx5, bnxt, i40e, ena, virtio, perfquery).
+# Names that count something wrong, a loss, a congestion mark or a retransmission (mlx5, bnxt, i40e, ena, perfquery).
 ERRORS = re.compile(
-    r"err|drop|discard|crc|pause|retrans|rexmit|timeout|out_of_buffer|out_of_seq|symbol|link_down|downed|recover|nack|(?:^|_)nak|cnp|ecn_|fail|miss|overrun|"
-    r"no_buf|nobuf|fifo|corrupt|(?:^|_)bad|lost|congest|constraint|integrity|stall|oversize|undersize|fragment|jabber|abort|allowance_exceeded",
+    r"err|drop|discard|crc|pause|retrans|rexmit|timeout|out_of_buffer|out_of_seq|symbol|link_down"
+    r"|downed|recover|nack|(?:^|_)nak|cnp|ecn_|fail|miss|overrun|"
+    r"no_buf|nobuf|fifo|corrupt|(?:^|_)bad|lost|congest|constraint|integrity|stall|oversize"
+    r"|undersize|fragment|jabber|abort|allowance_exceeded",
     re.IGNORECASE,
 )
-_HARMLESS = re.compile(r"cache|recycle|xmitwait|_ok$|cqe_compress|csum_none|arfs|poll|_mode$|supported|storm_warning", re.IGNORECASE)
+_HARMLESS = re.compile(
+    r"cache|recycle|xmitwait|_ok$|cqe_compress|csum_none|arfs|poll|_mode$|supported|storm_warning", re.IGNORECASE
+)
 
 
 @dataclass
@@ -47,7 +51,11 @@ def put(snapshots: list[Snapshot], builder: RunBuilder) -> None:
     for port, shots in ports.items():
         if len(shots) > 1 and len(shots[-1].values) < len(shots[-2].values):
             where = f"{port}: " if port else ""
-            builder.problem(shots[-1].line, f"{where}the last snapshot has fewer counters than the one before and was not taken", code="cut")
+            builder.problem(
+                shots[-1].line,
+                f"{where}the last snapshot has fewer counters than the one before and was not taken",
+                code="cut",
+            )
             shots.pop()
     for step in range(max(map(len, ports.values()))):
         taken = [shots[step] for shots in ports.values() if step < len(shots)]
@@ -66,7 +74,11 @@ def put(snapshots: list[Snapshot], builder: RunBuilder) -> None:
 
 
 def _rises(
-    port: str, before: Mapping[str, tuple[int, int]], after: Mapping[str, tuple[int, int]], step: int, builder: RunBuilder
+    port: str,
+    before: Mapping[str, tuple[int, int]],
+    after: Mapping[str, tuple[int, int]],
+    step: int,
+    builder: RunBuilder,
 ) -> None:
     fell = False
     where = f"{port}: " if port else ""
@@ -78,4 +90,6 @@ def _rises(
             builder.event(f"{where}{name} rose by {rose} ({before[name][0]} -> {value})", "network", line, step)
         fell = fell or rose < 0
     if fell:
-        builder.problem(None, f"{where}counters fell between the snapshots: the driver was loaded anew or they were reset")
+        builder.problem(
+            None, f"{where}counters fell between the snapshots: the driver was loaded anew or they were reset"
+        )

@@ -1,4 +1,4 @@
-"""NVIDIA DCGM: `dcgmi dmon` as series (rank = GPU), `dcgmi diag` as one event a test that did not pass, or one for all passed."""
+"""NVIDIA DCGM: `dcgmi dmon` as series (rank = GPU), `dcgmi diag` as an event for each test that did not pass."""
 
 from __future__ import annotations
 
@@ -18,8 +18,9 @@ _DIAG = re.compile(r"^\|\s*(?P<test>[A-Za-z][\w /()\-]*?)\s*\|\s*(?P<result>Pass
 _DETAIL = re.compile(r"^\|\s*(?:(?P<what>Warning|Error|Info)|)\s*\|\s*(?P<more>\S.*?)\s*\|\s*$")
 _TITLE = re.compile(r"Successfully ran diagnostic|^\|\s*Diagnostic\s*\|\s*Result")
 _NAMES = {
-    "TMPTR": "gpu_temp", "GPUTL": "gpu_util", "GRACT": "gpu_util", "POWER": "gpu_power", "SMCLK": "gpu_clock", "FBUSD": "gpu_mem", "MMTMP": "gpu_mem_temp",
-    "EDVTL": "ecc_errors", "DBVTL": "ecc_errors", "XIDER": "xid", "XIDERR": "xid", "PCIRP": "pcie_replays", "NVCRC": "nvlink_errors", "L0CRC": "nvlink_errors",
+    "TMPTR": "gpu_temp", "GPUTL": "gpu_util", "GRACT": "gpu_util", "POWER": "gpu_power", "SMCLK": "gpu_clock",
+    "FBUSD": "gpu_mem", "MMTMP": "gpu_mem_temp", "EDVTL": "ecc_errors", "DBVTL": "ecc_errors", "XIDER": "xid",
+    "XIDERR": "xid", "PCIRP": "pcie_replays", "NVCRC": "nvlink_errors", "L0CRC": "nvlink_errors",
 }  # fmt: skip
 # Some columns are fractions of 1 and not percent.
 _FRACTIONS = frozenset(("GRACT",))
@@ -46,7 +47,9 @@ def read(source: Source, builder: RunBuilder) -> None:
     for number, raw, whole in source.marked_lines():
         line = text.clean(raw).rstrip()
         if not whole:
-            builder.problem(number, "the last line has no line end and may be cut; no number of it was taken", code="cut")
+            builder.problem(
+                number, "the last line has no line end and may be cut; no number of it was taken", code="cut"
+            )
             break
         if hit := _HEADER.match(line):
             header = hit[1].split()

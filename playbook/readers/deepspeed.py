@@ -22,12 +22,15 @@ _TIMER = re.compile(r"\b(?:epoch=\d+/)?micro_step=\d+/global_step=(\d+), (.*)")
 _PIPE = re.compile(rf"\bsteps: (\d+) loss: ({text.NUM}) iter time \(s\): ({text.NUM}) samples/sec: ({text.NUM})")
 _CHAT = re.compile(rf"\bEpoch: (\d+), Step: (\d+), Rank: (\d+), loss = ({text.NUM})")
 _PPO = re.compile(r"\bEpoch: (\d+) \| Step: (\d+) \| PPO Epoch: \d+ \|(.*)")
-_SCORE = re.compile(rf"^\s*(?:Average reward score|average reward score|ppl|chosen_last_scores \(higher is better\) ?): ?({text.NUM})")
+_SCORE = re.compile(
+    rf"^\s*(?:Average reward score|average reward score|ppl|chosen_last_scores \(higher is better\) ?): ?({text.NUM})"
+)
 _ACC = re.compile(rf"acc \(higher is better\) : ({text.NUM})")
 _EPOCH = re.compile(rf"^Epoch (\d+)/\d+ with loss ({text.NUM})")
 _MICRO = re.compile(r"^Beginning of Epoch (\d+)/(\d+), Total Micro Batches (\d+)")
 _MINE = re.compile(
-    r"\bstep=\d+, skipped=\d+, lr=\[|micro_step=\d+/global_step=|\[deepspeed\] OVERFLOW!|\[Rank 0\] Overflow detected|fused_optimizer\.py:\d+|"
+    r"\bstep=\d+, skipped=\d+, lr=\[|micro_step=\d+/global_step=|\[deepspeed\] OVERFLOW!"
+    r"|\[Rank 0\] Overflow detected|fused_optimizer\.py:\d+|"
     r"\bsteps: \d+ loss: |PPO Epoch: \d+|Epoch: \d+, Step: \d+, Rank: \d+, loss"
 )
 _ENGINE = re.compile(r"\[config\.py:\d+:print\]|DeepSpeed info: version|loss_scaler\.py")
@@ -40,7 +43,13 @@ def sniff(head: bytes, path: Path) -> int:
 
 
 def read(source: Source, builder: RunBuilder) -> None:
-    walk(source, builder, (taker, hf_print.taker, printed_config.watch, loose.taker), notable.watch, (printed_config.watch,))
+    walk(
+        source,
+        builder,
+        (taker, hf_print.taker, printed_config.watch, loose.taker),
+        notable.watch,
+        (printed_config.watch,),
+    )
 
 
 def taker(rows: Rows) -> Taker:

@@ -14,7 +14,11 @@ TITLE = "ethtool -S"
 
 _HEAD = re.compile(r"^\s*NIC statistics:\s*$")
 _PAIR = re.compile(r"^\s+(?P<key>\S[^:\n]*?(?::[^:\n]*?)?)\s*:\s*(?P<value>-?\d{1,20})\s*$")
-_PORT = re.compile(r"\bethtool\s+(?:-S|--statistics)\s+(\S+)|^(?:interface|dev(?:ice)?|nic|port)[ :=]+(\S+)|^\W*([a-z]{2,}[\w.\-]*\d[\w.\-]*)\s*:?\W*$", re.IGNORECASE)
+_PORT = re.compile(
+    r"\bethtool\s+(?:-S|--statistics)\s+(\S+)|^(?:interface|dev(?:ice)?|nic|port)[ :=]+(\S+)"
+    r"|^\W*([a-z]{2,}[\w.\-]*\d[\w.\-]*)\s*:?\W*$",
+    re.IGNORECASE,
+)
 
 
 def sniff(head: bytes, path: Path) -> int:
@@ -27,7 +31,9 @@ def read(source: Source, builder: RunBuilder) -> None:
     for number, raw, whole in source.marked_lines():
         line = text.clean(raw).rstrip()
         if not whole and line.strip():
-            builder.problem(number, "the last line has no line end and may be cut; no number of it was taken", code="cut")
+            builder.problem(
+                number, "the last line has no line end and may be cut; no number of it was taken", code="cut"
+            )
         elif _HEAD.match(line):
             shots.append(counters.Snapshot(port, number))
         elif shots and len(line) < 200 and (hit := _PAIR.match(line)):

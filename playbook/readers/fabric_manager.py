@@ -1,4 +1,4 @@
-"""The log of the NVIDIA fabric manager: lines of level ERROR, WARNING and above become events (NVSwitch and NVLink faults)."""
+"""The log of the NVIDIA fabric manager: lines of level ERROR, WARNING and above become events (NVSwitch, NVLink)."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _QUIET = frozenset(("INFO", "DEBUG", "NOTICE", "TRACE"))
 
 def sniff(head: bytes, path: Path) -> int:
     found, lines = text.share(head, _LINE, 200)
-    return 90 if found > 1 and found >= lines * 0.2 or (found and lines < 3) else 0
+    return 90 if (found > 1 and found >= lines * 0.2) or (found and lines < 3) else 0
 
 
 def read(source: Source, builder: RunBuilder) -> None:

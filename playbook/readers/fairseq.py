@@ -1,7 +1,7 @@
 """Logs of fairseq, text and JSON, with Hydra or fairseq prefixes; numbers may be strings ("3.924").
 
-Inner rows (`train_inner`) keep their names; the average of an epoch is `train_loss`, validation is `valid_loss`, both at
-`num_updates`.
+Inner rows (`train_inner`) keep their names; the average of an epoch is `train_loss`, validation is `valid_loss`, both
+at `num_updates`.
 """
 
 from __future__ import annotations

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 import re
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -99,7 +100,9 @@ def taker(rows: Rows) -> Taker:
         for key in _GLOBAL:
             values.pop(key, None)
         if [key for key in values if key != "epoch"]:
-            kept.append((line_number, step, epoch, trains, values, text.split(shown[: hit.start()] if hit else shown).rank))
+            kept.append(
+                (line_number, step, epoch, trains, values, text.split(shown[: hit.start()] if hit else shown).rank)
+            )
             rows.pulse += 1
             rows.last_step = step if step is not None else rows.last_step
         return True
@@ -120,7 +123,9 @@ def whole(value: Any) -> int | None:
 
 
 def _place(
-    rows: Rows, kept: list[tuple[int, int | None, float | None, bool, dict[str, float], int | None]], known: dict[str, float]
+    rows: Rows,
+    kept: list[tuple[int, int | None, float | None, bool, dict[str, float], int | None]],
+    known: dict[str, float],
 ) -> None:
     """Give every print its step and add the rows."""
     if not kept:
@@ -162,5 +167,5 @@ def _place(
 
 def _interval(seen: list[int]) -> int:
     """The logging interval that the bars show: the usual distance between two prints."""
-    gaps = sorted(b - a for a, b in zip(seen, seen[1:], strict=False) if b > a)
+    gaps = sorted(b - a for a, b in pairwise(seen) if b > a)
     return gaps[len(gaps) // 2] if len(gaps) >= 3 else 0

@@ -1,4 +1,4 @@
-"""ibstat, ibstatus and perfquery: ports that are not up or slower than their neighbours, and error counters that rose."""
+"""ibstat, ibstatus and perfquery: ports that are not up or slower than their neighbours, and counters that rose."""
 
 from __future__ import annotations
 
@@ -44,7 +44,9 @@ def read(source: Source, builder: RunBuilder) -> None:
     for number, raw, whole in source.marked_lines():
         line = text.clean(raw).rstrip()
         if not whole and line.strip():
-            builder.problem(number, "the last line has no line end and may be cut; no number of it was taken", code="cut")
+            builder.problem(
+                number, "the last line has no line end and may be cut; no number of it was taken", code="cut"
+            )
         elif hit := _CA.match(line):
             adapter, kind = hit[1], ""
         elif (hit := _CA_PORT.match(line)) and adapter:
@@ -81,15 +83,27 @@ def _states(ports: list[_Port], builder: RunBuilder) -> None:
     builder.rows += len(ports)
     for port in ports:
         layer = port.values.get("link layer") or port.values.get("link_layer") or ""
-        state, physical = port.values.get("state", "?"), port.values.get("physical state") or port.values.get("phys state") or "?"
+        state, physical = (
+            port.values.get("state", "?"),
+            port.values.get("physical state") or port.values.get("phys state") or "?",
+        )
         if not _up(port):
-            builder.event(f"{port.name}: state {state}, physical state {physical} ({layer or 'link layer unknown'})", "network", port.line)
+            builder.event(
+                f"{port.name}: state {state}, physical state {physical} ({layer or 'link layer unknown'})",
+                "network",
+                port.line,
+            )
         elif port.name in rates and rates[port.name] < best[port.kind, layer]:
             builder.event(
-                f"{port.name}: rate {rates[port.name]:g} Gb/s, others of its kind {best[port.kind, layer]:g} Gb/s", "network", port.line
+                f"{port.name}: rate {rates[port.name]:g} Gb/s, others of its kind {best[port.kind, layer]:g} Gb/s",
+                "network",
+                port.line,
             )
 
 
 def _up(port: _Port) -> bool:
-    state, physical = port.values.get("state", ""), port.values.get("physical state") or port.values.get("phys state") or ""
+    state, physical = (
+        port.values.get("state", ""),
+        port.values.get("physical state") or port.values.get("phys state") or "",
+    )
     return "active" in state.lower() and "linkup" in physical.lower().replace(" ", "").replace("_", "")

@@ -1,4 +1,4 @@
-"""Progress bars and progress lines of Lightning and NeMo: `Epoch 0: 10%|..| 5/50 [..., loss=2.3, v_num=0, global_step=4]`.
+"""Progress bars and lines of Lightning and NeMo: `Epoch 0: 10%|..| 5/50 [..., loss=2.3, v_num=0, global_step=4]`.
 
 A bar is drawn many times for one step: the last drawing counts. The step is `global_step` where the bar has it, else
 the batches of all epochs.
@@ -18,7 +18,8 @@ NAME = "lightning_bar"
 TITLE = "progress bar of Lightning or NeMo"
 
 _BAR = re.compile(
-    r"\bEpoch (\d+)(?:/\d+)?:?\s*:?\s*(?:\d{1,3}%\s*\|[^|]*\||[━╸╺\-─ ]{5,})\s*(\d+)/(\d+)\s*(?:\[[^\]\[]*?(?:,|it/s|s/it)|[\d:• ]+)([^\]]*[=:][^\]]*)"
+    r"\bEpoch (\d+)(?:/\d+)?:?\s*:?\s*(?:\d{1,3}%\s*\|[^|]*\|"
+    r"|[━╸╺\-─ ]{5,})\s*(\d+)/(\d+)\s*(?:\[[^\]\[]*?(?:,|it/s|s/it)|[\d:• ]+)([^\]]*[=:][^\]]*)"
 )
 _LINE = re.compile(r"\bTraining epoch (\d+), iteration (\d+)/(\d+) \| (.*)$")
 _TIMING = re.compile(rf"\b(train_step_timing in s|train_backward_timing in s)[=:] ?({text.NUM})")

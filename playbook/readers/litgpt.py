@@ -18,7 +18,9 @@ TITLE = "LitGPT and TinyLlama log"
 
 _N = rf"({text.NUM})"
 _ROW = re.compile(rf"\biter (\d+) step (\d+) \| loss train: {_N}, val: (?:{_N}|n/a) \| iter time: {_N} ?(ms|s)")
-_OLD = re.compile(rf"\biter (\d+)(?: step (\d+))?: (?:train )?loss {_N}, (?:(?:train|iter) )?(?:iter )?time: {_N} ?(ms|s)")
+_OLD = re.compile(
+    rf"\biter (\d+)(?: step (\d+))?: (?:train )?loss {_N}, (?:(?:train|iter) )?(?:iter )?time: {_N} ?(ms|s)"
+)
 _VAL = re.compile(rf"\b(?:iter|step|Epoch) (\d+):? ?(?:\| )?val(?:idation)?[ _]loss:? {_N}")
 _SETTINGS = re.compile(r"^\{'(?:data|devices|out_dir|model_name|eval|access_token)'")
 
@@ -35,7 +37,7 @@ def taker(rows: Rows) -> Taker:
     """Takes rows of LitGPT and its forks."""
 
     def take(place: int, shown: str | None) -> bool:
-        if shown is None or "loss" not in shown or "iter" not in shown and "step" not in shown:
+        if shown is None or "loss" not in shown or ("iter" not in shown and "step" not in shown):
             return False
         if hit := _ROW.search(shown):
             values = {"loss": text.value(hit[3]), "iter time": text.value(hit[5], hit[6])}
@@ -45,7 +47,11 @@ def taker(rows: Rows) -> Taker:
             return True
         if hit := _OLD.search(shown):
             rows.add(
-                int(hit[1]), {"loss": text.value(hit[3]), "iter time": text.value(hit[4], hit[5])}, place, text.split(shown).rank, hit[0]
+                int(hit[1]),
+                {"loss": text.value(hit[3]), "iter time": text.value(hit[4], hit[5])},
+                place,
+                text.split(shown).rank,
+                hit[0],
             )
             return True
         if rows.count and (hit := _VAL.search(shown)) and "train loss" not in shown:

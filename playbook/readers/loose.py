@@ -13,15 +13,20 @@ from playbook.readers.rows import EpochSteps, Rows, Taker
 
 _I = r"(\d{1,3}(?:,\d{3})+|\d{1,15})(?:\.0+)?(?![\d.]*\d)"
 _GLOBAL = re.compile(
-    rf"(?<![a-z])(?:trainer/|training/)?(?:global[ _]?steps?|num_updates|update_num|max_steps)['\"]?\s*[:=]\s*['\"]?{_I}(?:\s*/\s*{_I})?", re.IGNORECASE
+    rf"(?<![a-z])(?:trainer/|training/)?(?:global[ _]?steps?|num_updates|update_num"
+    rf"|max_steps)['\"]?\s*[:=]\s*['\"]?{_I}(?:\s*/\s*{_I})?",
+    re.IGNORECASE,
 )
 _STEP = re.compile(
     r"(?<![a-z_\-])(?<!total )(?<!max )(?<!warmup )(?<!every )(?<!per )(?<!num )(?<!of )(?:train(?:ing)?[ _])?"
-    rf"(?:steps?|iterations?|iters?|itr|it|updates?|batch(?:es)?)['\"]?\s*[#:=(\[]?\s*['\"]?{_I}(?:\s*(?:/|of)\s*{_I})?",
+    rf"(?:steps?|iterations?|iters?|itr|it|updates?"
+    rf"|batch(?:es)?)['\"]?\s*[#:=(\[]?\s*['\"]?{_I}(?:\s*(?:/|of)\s*{_I})?",
     re.IGNORECASE,
 )
 _EPOCH_BATCH = re.compile(
-    r"\bepoch\s*[:#=]?\s*[\[(]?\s*(\d{1,7}+)\s*(?:/\s*\d+)?\s*[\])]?[\s,:|\-]*(?:\d{1,3}%\|[^|]*\|\s*)?[\[(]?\s*(\d{1,12})\s*/\s*(\d{1,12})\b(?!%)", re.IGNORECASE
+    r"\bepoch\s*[:#=]?\s*[\[(]?\s*(\d{1,7}+)\s*(?:/\s*\d+)?\s*[\])]?[\s,:|\-]*(?:\d{1,3}%\|[^"
+    r"|]*\|\s*)?[\[(]?\s*(\d{1,12})\s*/\s*(\d{1,12})\b(?!%)",
+    re.IGNORECASE,
 )
 _TWO_BRACKETS = re.compile(r"\[\s*(\d{1,7})\s*\]\s*\[\s*(\d{1,12})\s*/\s*(\d{1,12})\s*\]")
 _LEADING = re.compile(r"^\s*\[?\s*(\d{1,12})\s*/\s*(\d{1,12})\s*\]?(?=[\s:|,\]])")
@@ -30,12 +35,36 @@ _EPOCH = re.compile(r"(?<![a-z_])(?:epochs?|ep)\s*[:#=]?\s*[\[(]?\s*(\d{1,7})(?:
 _END_OF_EPOCH = re.compile(r"\bend of epoch\s+(\d{1,7})\b", re.IGNORECASE)
 _EVAL = re.compile(r"(?:^|[^a-z])(?:val|valid|validation|eval|evaluation|test)(?:[^a-z]|$)", re.IGNORECASE)
 _NO_ROW = re.compile(
-    r"checkpoint|resum|Namespace\(|\b[Ss]av(?:ed|ing)\b|\b[Ll]oad(?:ed|ing)\b|num_train_epochs|warmup_steps|\bargs?\b|argument|config|hyper|[Oo]ptimizer\(|\bTraceback\b"
+    r"checkpoint|resum|Namespace\(|\b[Ss]av(?:ed|ing)\b|\b[Ll]oad(?:ed|ing)\b|num_train_epochs"
+    r"|warmup_steps|\bargs?\b|argument|config|hyper|[Oo]ptimizer\(|\bTraceback\b"
 )
-_CODE = re.compile(r"\{[a-z_]\w*[:.}\[]|^\s*(?:def |class |import |return |print\w*\(|if |for |#|\"|')|==|\w\(self|;\s*$|\*\*|//")
-_DROPPED = re.compile(r"^(?:eta|end of epoch|remaining|phase|seed|best|progress|elapsed|lineno|pid|port|version|rank|worker|epochs?_total|total_epochs)", re.IGNORECASE)
+_CODE = re.compile(
+    r"\{[a-z_]\w*[:.}\[]|^\s*(?:def |class |import |return |print\w*\(|if |for |#|\"|')|==|\w\(self|;\s*$|\*\*|//"
+)
+_DROPPED = re.compile(
+    r"^(?:eta|end of epoch|remaining|phase|seed|best|progress|elapsed|lineno|pid|port|version|rank"
+    r"|worker|epochs?_total|total_epochs)",
+    re.IGNORECASE,
+)
 _UNITS = frozenset(
-    "step steps iter iters iteration iterations itr it update updates batch batches global_step num_updates train_step training_step".split()
+    [
+        "step",
+        "steps",
+        "iter",
+        "iters",
+        "iteration",
+        "iterations",
+        "itr",
+        "it",
+        "update",
+        "updates",
+        "batch",
+        "batches",
+        "global_step",
+        "num_updates",
+        "train_step",
+        "training_step",
+    ]
 )
 
 
@@ -51,17 +80,17 @@ def found(body: str, epochs: EpochSteps) -> tuple[int, str, bool] | None:
             continue
         if epoch_batch is not None and pattern is _STEP and hits[-1].start() <= epoch_batch.end(2):
             break
-        hit = hits[-1] if len({h[1] for h in hits}) > 1 and _torn(body, hits) else hits[0]
-        step = int(hit[1].replace(",", ""))
-        row = body[hit.start() :] if hit is not hits[0] else body
+        best = hits[-1] if len({h[1] for h in hits}) > 1 and _torn(body, hits) else hits[0]
+        step = int(best[1].replace(",", ""))
+        row = body[best.start() :] if best is not hits[0] else body
         epoch = _EPOCH.search(row)
         if pattern is _STEP and epoch is not None:
-            total = int(hit[2].replace(",", "")) if hit[2] else None
+            total = int(best[2].replace(",", "")) if best[2] else None
             return epochs.step(int(epoch[1]), step, total), row, False
         return step, row, False
     if epoch_batch is not None:
-        epoch, batch, length = (int(part) for part in epoch_batch.groups())
-        return epochs.step(epoch, batch, length, restarts=True), body, False
+        number, batch, length = (int(part) for part in epoch_batch.groups())
+        return epochs.step(number, batch, length, restarts=True), body, False
     if hit := _END_OF_EPOCH.search(body):
         return int(hit[1]), body, True
     if hit := _LEADING.match(body):
@@ -85,7 +114,12 @@ def taker(rows: Rows) -> Taker:
     batches = [False]  # whether rows below an epoch were met: then an epoch's own row stands at the last step
 
     def take(number: int, shown: str | None) -> bool:
-        if shown is None or len(shown) > 20_000 or text.METRIC.search(shown) is None or not any(map(str.isdigit, shown)):
+        if (
+            shown is None
+            or len(shown) > 20_000
+            or text.METRIC.search(shown) is None
+            or not any(map(str.isdigit, shown))
+        ):
             return False
         line = text.split(shown)
         body = line.body

@@ -1,7 +1,7 @@
 """Logs of Megatron-LM and Megatron-DeepSpeed: ` iteration 100/ 500 | consumed samples: ... | lm loss: 6.1E+00 | ...`.
 
-Takes the rows (also when a chronicle broke them over several lines), validation rows, the arguments block and the memory
-of each rank. A row whose iterations were all skipped has no loss; it is left out there and not filled.
+Takes the rows (also when a chronicle broke them over several lines), validation rows, the arguments block and the
+memory of each rank. A row whose iterations were all skipped has no loss; it is left out there and not filled.
 """
 
 from __future__ import annotations
@@ -59,9 +59,7 @@ def taker(rows: Rows) -> Taker:
     def put() -> None:
         shown = " ".join(pending)
         pending.clear()
-        hit = None
-        for hit in ROW.finditer(shown):  # a torn line holds two: the last one is whole
-            pass
+        hit = text.last(ROW, shown)
         if hit is None:
             return
         values = fields(shown[hit.end() :])
@@ -92,12 +90,14 @@ def taker(rows: Rows) -> Taker:
                 put()
             return True
         if hit := _VALIDATION.search(line):
-            values = {}
+            values: dict[str, float] = {}
             for key, value in fields(hit[2]).items():
                 name = "validation ppl" if key.upper().endswith("PPL") else f"validation {key.removesuffix(' value')}"
                 values.setdefault(name, value)
             step = int(hit[1]) if hit[1] else rows.last_step
-            return step is not None and bool(values) and (rows.add(step, values, line_number) or True)
+            if step is not None and values:
+                rows.add(step, values, line_number)
+            return True
         if hit := _MEMORY.search(line):
             found = fields(hit[3]).get("max allocated")
             if found is not None:

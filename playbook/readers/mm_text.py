@@ -1,4 +1,4 @@
-"""Logs of mmcv, mmengine, detectron2 and YOLOX: `Epoch [1][100/5005]  lr: ..`, `Iter(train) [ 50/1000]  ..`, `iter: 19  total_loss: ..`.
+"""Logs of mmcv, mmengine, detectron2, YOLOX: `Epoch [1][100/5005]  lr: ..`, `Iter(train) [ 50/1000]`, `iter: 19  ..`.
 
 Batches of an epoch become steps of the run. Validation rows stand at the last training step.
 """
@@ -39,7 +39,7 @@ def taker(rows: Rows) -> Taker:
     epochs = EpochSteps()
 
     def take(place: int, shown: str | None) -> bool:
-        if shown is None or "[" not in shown and "iter: " not in shown:
+        if shown is None or ("[" not in shown and "iter: " not in shown):
             return False
         if hit := _EPOCH.search(shown):
             kind, epoch, batch, length, rest = hit.groups()

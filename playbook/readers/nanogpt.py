@@ -30,7 +30,9 @@ _EVAL = re.compile(rf"^\s*(?:val(?:idation)? loss:?|HellaSwag accuracy: [\d/]+=|
 _MS = re.compile(rf"\|\s*{_N} ms\b")
 _TOKENS = re.compile(rf"\|\s*{_N} tok/s")
 _MFU = re.compile(rf"\|\s*{_N}% (?:\w+ )?MFU")
-_ROW = re.compile("|".join(re.sub(r"\((?!\?)", "(?:", p.pattern) for p in (_ITER, _BOTH, _COLON, _PLAIN, _WORDS, _BARS, _MAIN)))
+_ROW = re.compile(
+    "|".join(re.sub(r"\((?!\?)", "(?:", p.pattern) for p in (_ITER, _BOTH, _COLON, _PLAIN, _WORDS, _BARS, _MAIN))
+)
 _SCRIPT = re.compile(r"""[f"']step:\{step\}/""")  # the line of the script that prints the rows
 
 
@@ -59,7 +61,7 @@ def taker(rows: Rows) -> Taker:
             return False
         line = text.split(shown)
         body = line.body
-        if (hit := _last(_COLON, shown)) is not None:
+        if (hit := text.last(_COLON, shown)) is not None:
             return put(hit[1], text.pairs(shown[hit.end() :]), number, line, hit[2])
         if hit := _ITER.search(shown):
             values = {"loss": text.value(hit[2])}
@@ -75,7 +77,7 @@ def taker(rows: Rows) -> Taker:
             return put(hit[1], {name: text.value(hit[3])}, number, line)
         if hit := _WORDS.match(body):
             return put(hit[1], {hit[2]: text.value(hit[3])}, number, line)
-        if (hit := _last(_BARS, shown)) is not None:
+        if (hit := text.last(_BARS, shown)) is not None:
             rest = shown[hit.start() :]
             values = text.pairs(rest)
             values.pop("step", None)
@@ -85,9 +87,9 @@ def taker(rows: Rows) -> Taker:
             return put(hit[1], values, number, line, hit[2])
         if hit := _MAIN.match(shown):
             values = text.pairs(hit[5])
-            for name, found in (("val loss", hit[2]), ("trl", hit[3]), ("hellaswag", hit[4])):
-                if found:
-                    values[name] = text.value(found)
+            for name, shown_value in (("val loss", hit[2]), ("trl", hit[3]), ("hellaswag", hit[4])):
+                if shown_value:
+                    values[name] = text.value(shown_value)
             return put(hit[1], values, number, line)
         if hit := _EVAL.match(body):
             name = "hellaswag" if "Hella" in body else "val loss"
@@ -98,12 +100,11 @@ def taker(rows: Rows) -> Taker:
 
 
 def _quick(shown: str) -> bool:
-    return "step" in shown or "iter " in shown or " loss" in shown or shown[:1].isdigit() or shown[:2] == "s:" or "Hella" in shown
-
-
-def _last(pattern: re.Pattern[str], shown: str) -> re.Match[str] | None:
-    """The last match: a torn line holds two rows, and only the last one has its end."""
-    hit = None
-    for hit in pattern.finditer(shown):
-        pass
-    return hit
+    return (
+        "step" in shown
+        or "iter " in shown
+        or " loss" in shown
+        or shown[:1].isdigit()
+        or shown[:2] == "s:"
+        or "Hella" in shown
+    )

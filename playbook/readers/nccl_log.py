@@ -1,4 +1,4 @@
-"""Debug logs of NCCL and the tables of nccl-tests: warnings as events, bus bandwidth as a series over the message sizes.
+"""Debug logs of NCCL and the tables of nccl-tests: warnings as events, bus bandwidth as a series over message sizes.
 
 Where NCCL writes into the log of the job, rows of training and notable lines are taken as in any text log.
 """
@@ -19,11 +19,19 @@ TITLE = "NCCL debug log or nccl-tests"
 
 _LINE = re.compile(r"\S+:\d+:\d+ \[(?P<dev>\d+)\] (?:\S+ )?NCCL (?:INFO|WARN|TRACE|VERSION)\b")
 _WARN = re.compile(r"(?:^|\s)(?P<who>\S+:\d+):\d+ \[(?P<dev>\d+)\] (?:(?P<where>\S+) )?NCCL WARN (?P<text>.*)$")
-_RANK = re.compile(r"(?P<who>\S+:\d+):\d+ \[(?P<dev>\d+)\] NCCL INFO .*\brank (?P<rank>\d+) nranks (?P<nranks>\d+) cudaDev \d+")
+_RANK = re.compile(
+    r"(?P<who>\S+:\d+):\d+ \[(?P<dev>\d+)\] NCCL INFO .*\brank (?P<rank>\d+) nranks (?P<nranks>\d+) cudaDev \d+"
+)
 _VERSION = re.compile(r"NCCL version (\d[\w.+]*)")
 _SETTING = re.compile(r"NCCL INFO (NCCL_\w+) set by environment to (\S+)")
-_VIA = re.compile(r"\[(?:send|receive)\] via (NET|P2P|SHM|COLLNET)|: \d+\[\w+\] -> \d+\[\w+\](?: \[\d+\])? via (P2P|SHM|NET|COLLNET)|Channel \d+(?:/\d+)? : .* via (P2P|SHM|NET)")
-_TESTS = re.compile(r"^# (?:nThread \d+ nGpus|Collective test starting|\s*size\s+count\s+type)|^#\s+size\s+(?:\(B\)\s+)?count\s+type")
+_VIA = re.compile(
+    r"\[(?:send|receive)\] via (NET|P2P|SHM|COLLNET)"
+    r"|: \d+\[\w+\] -> \d+\[\w+\](?: \[\d+\])? via (P2P|SHM|NET|COLLNET)"
+    r"|Channel \d+(?:/\d+)? : .* via (P2P|SHM|NET)"
+)
+_TESTS = re.compile(
+    r"^# (?:nThread \d+ nGpus|Collective test starting|\s*size\s+count\s+type)|^#\s+size\s+(?:\(B\)\s+)?count\s+type"
+)
 _SIZE = re.compile(r"^\s+(\d{1,15})\s+(\d{1,15})\s+(\w+)\s+(\w+)\s+(-?\d+)")
 _TIMES = re.compile(r"^\s+[\d.]+\s+[\d.]+\s+(?P<bus>[\d.]+)\s+(?P<wrong>\d+|N/A)(?![\d.])")
 _AVERAGE = re.compile(r"^# Avg bus bandwidth\s*: ([\d.]+)")
@@ -60,7 +68,9 @@ def _nccl(rows: Rows, ranks: dict[tuple[str, str], int]) -> Taker:
         if hit := _WARN.search(line):
             rank = ranks.get((hit["who"], hit["dev"]))
             where = f"{hit['where']} " if hit["where"] else ""
-            builder.event(f"NCCL WARN {where}{hit['text']}", "nccl", number, rows.last_step, rank, text.split(line).time)
+            builder.event(
+                f"NCCL WARN {where}{hit['text']}", "nccl", number, rows.last_step, rank, text.split(line).time
+            )
             return True
         if _LINE.search(line) is None:
             return False
@@ -94,7 +104,9 @@ def _tests(rows: Rows) -> Taker:
             rows.add(state["step"], {"nccl_busbw": float(hit["bus"])}, number)
             state["open"] = 0
             if hit["wrong"].isdigit() and int(hit["wrong"]):
-                builder.event(f"nccl-tests: {hit['wrong']} wrong values: {rest.strip()}", "nccl-test", number, state["step"])
+                builder.event(
+                    f"nccl-tests: {hit['wrong']} wrong values: {rest.strip()}", "nccl-test", number, state["step"]
+                )
 
     def take(number: int, line: str | None) -> bool:
         if line is None:

@@ -1,4 +1,4 @@
-"""nvidia-smi beside `-q`: `--query-gpu ... --format=csv`, the default table, and `dmon`: one series a GPU (rank = index).
+"""nvidia-smi beside `-q`: `--query-gpu ... --format=csv`, the default table, `dmon`: one series a GPU (rank = index).
 
 Steps count the samples of a loop. What the table shows as `ERR!` or the query as an active slowdown becomes an event.
 """
@@ -18,13 +18,15 @@ NAME = "nvidia_smi"
 TITLE = "nvidia-smi table, query as CSV, or dmon"
 
 _QUERY = re.compile(
-    r"(?:^|,\s*)(?:utilization\.gpu|temperature\.gpu|clocks(?:\.current)?\.sm|clocks_(?:throttle|event)_reasons\.\w+|memory\.used|power\.draw)(?:\.\w+)?(?: \[[^\]]+\])?\s*(?:,|$)"
+    r"(?:^|,\s*)(?:utilization\.gpu|temperature\.gpu|clocks(?:\.current)?\.sm|clocks_(?:throttle"
+    r"|event)_reasons\.\w+|memory\.used|power\.draw)(?:\.\w+)?(?: \[[^\]]+\])?\s*(?:,|$)"
 )
 _DMON = re.compile(r"^#\s*gpu\b.*\b(?:pwr|sm|gtemp|fb|pclk|rxpci|sbecc)\b", re.IGNORECASE)
 _TABLE = re.compile(r"^\| NVIDIA-SMI \d")
 _FIRST = re.compile(r"^\|\s+(\d+)\s+\S.*\|\s*([0-9A-Fa-f]{8}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.\d)\s+\S+\s*\|\s*(\S+)")
 _SECOND = re.compile(
-    r"^\|\s*(?:N/A|\d+%|ERR!)\s+(?P<temp>\d+C|ERR!)\s+P\d+\s+(?P<power>[\d.]+W|N/A|ERR!)\s*/\s*\S+\s*\|\s*(?P<mem>\d+)MiB\s*/\s*\d+MiB\s*\|\s*(?P<util>\d+%|N/A|ERR!)"
+    r"^\|\s*(?:N/A|\d+%|ERR!)\s+(?P<temp>\d+C|ERR!)\s+P\d+\s+(?P<power>[\d.]+W|N/A"
+    r"|ERR!)\s*/\s*\S+\s*\|\s*(?P<mem>\d+)MiB\s*/\s*\d+MiB\s*\|\s*(?P<util>\d+%|N/A|ERR!)"
 )
 
 _CSV_NAMES = {
@@ -44,8 +46,9 @@ _CSV_NAMES = {
     "pcie.link.gen.current": "pcie_generation",
 }
 _DMON_NAMES = {
-    "pwr": "gpu_power", "gtemp": "gpu_temp", "temp": "gpu_temp", "mtemp": "gpu_mem_temp", "sm": "gpu_util", "mem": "gpu_mem_util", "pclk": "gpu_clock",
-    "fb": "gpu_mem", "dbecc": "ecc_errors", "sbecc": "ecc_corrected", "xid": "xid",
+    "pwr": "gpu_power", "gtemp": "gpu_temp", "temp": "gpu_temp", "mtemp": "gpu_mem_temp", "sm": "gpu_util",
+    "mem": "gpu_mem_util", "pclk": "gpu_clock", "fb": "gpu_mem",
+    "dbecc": "ecc_errors", "sbecc": "ecc_corrected", "xid": "xid",
 }  # fmt: skip
 _SLOW = re.compile(r"^clocks_(?:throttle|event)_reasons\.((?:hw|sw_thermal)\w*)")
 _VALUE = re.compile(r"^\s*(-?\d+(?:\.\d+)?)\s*(?:%|C|W|MHz|MiB|x)?\s*$")
@@ -75,7 +78,9 @@ def read(source: Source, builder: RunBuilder) -> None:
     for number, raw, whole in source.marked_lines():
         line = text.clean(raw).rstrip()
         if not whole and line:
-            builder.problem(number, "the last line has no line end and may be cut; no number of it was taken", code="cut")
+            builder.problem(
+                number, "the last line has no line end and may be cut; no number of it was taken", code="cut"
+            )
         elif line:
             take(number, line)
 
@@ -120,17 +125,30 @@ def _query(builder: RunBuilder) -> Callable[[int, str], None]:
             name = row.get("uuid") or row.get("gpu_uuid") or row.get("pci.bus_id") or row.get("gpu_bus_id") or ""
             gpu = known.setdefault(name, len(known))
         step = samples.of(gpu)
-        values = {_CSV_NAMES[name]: found for name, cell in row.items() if name in _CSV_NAMES and (found := _value(cell)) is not None}
+        values = {
+            _CSV_NAMES[name]: found
+            for name, cell in row.items()
+            if name in _CSV_NAMES and (found := _value(cell)) is not None
+        }
         if values:
             builder.add(step, values, number, gpu)
         for name, cell in row.items():
             if (hit := _SLOW.match(name)) and cell == "Active":
-                builder.event(f"GPU {gpu}: throttle reason {hit[1]}: Active", "gpu", number, step, gpu, row.get("timestamp"))
+                builder.event(
+                    f"GPU {gpu}: throttle reason {hit[1]}: Active", "gpu", number, step, gpu, row.get("timestamp")
+                )
             elif _BROKEN.search(cell):
                 builder.event(f"GPU {gpu}: {name}: {cell}", "gpu", number, step, gpu, row.get("timestamp"))
         width, widest = _value(row.get("pcie.link.width.current", "")), _value(row.get("pcie.link.width.max", ""))
         if width is not None and widest is not None and width < widest:
-            builder.event(f"GPU {gpu}: PCIe link width {int(width)}x of {int(widest)}x", "gpu", number, step, gpu, row.get("timestamp"))
+            builder.event(
+                f"GPU {gpu}: PCIe link width {int(width)}x of {int(widest)}x",
+                "gpu",
+                number,
+                step,
+                gpu,
+                row.get("timestamp"),
+            )
 
     return take
 
@@ -151,7 +169,11 @@ def _dmon(builder: RunBuilder) -> Callable[[int, str], None]:
         gpu = int(cells[0][:6])
         step = samples.of(gpu)
         named = zip(header[1:], cells[1:], strict=True)
-        values = {_DMON_NAMES[name]: found for name, cell in named if name in _DMON_NAMES and (found := _value(cell)) is not None}
+        values = {
+            _DMON_NAMES[name]: found
+            for name, cell in named
+            if name in _DMON_NAMES and (found := _value(cell)) is not None
+        }
         if values:
             builder.add(step, values, number, gpu)
 

@@ -29,8 +29,8 @@ _SERIES: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("gpu_mem_util", ("Utilization/Memory",)),
     ("gpu_temp", ("Temperature/GPU Current Temp",)),
     ("gpu_mem_temp", ("Temperature/Memory Current Temp",)),
-    ("gpu_power", ("Power Readings/Power Draw", "GPU Power Readings/Average Power Draw", "GPU Power Readings/Power Draw",
-                   "GPU Power Readings/Instantaneous Power Draw")),
+    ("gpu_power", ("Power Readings/Power Draw", "GPU Power Readings/Average Power Draw",
+                   "GPU Power Readings/Power Draw", "GPU Power Readings/Instantaneous Power Draw")),
     ("gpu_power_limit", ("Power Readings/Enforced Power Limit", "GPU Power Readings/Current Power Limit")),
     ("gpu_clock", ("Clocks/SM",)),
     ("gpu_clock_max", ("Max Clocks/SM",)),
@@ -69,7 +69,9 @@ def read(source: Source, builder: RunBuilder) -> None:
     for number, raw, whole in source.marked_lines():
         line = text.clean(raw).rstrip()
         if not whole:
-            builder.problem(number, "the last line has no line end and may be cut; no number of it was taken", code="cut")
+            builder.problem(
+                number, "the last line has no line end and may be cut; no number of it was taken", code="cut"
+            )
             break
         if _HEAD.match(line):
             put()
@@ -80,7 +82,11 @@ def read(source: Source, builder: RunBuilder) -> None:
         elif hit := _GPU.match(line):
             put()
             index, bus = index + 1, hit[1]
-        elif index < 0 and (hit := _PAIR.match(line)) and hit["key"] in ("Driver Version", "CUDA Version", "Attached GPUs"):
+        elif (
+            index < 0
+            and (hit := _PAIR.match(line))
+            and hit["key"] in ("Driver Version", "CUDA Version", "Attached GPUs")
+        ):
             builder.set_config({hit["key"].lower().replace(" ", "_"): hit["value"]})
         elif hit := _PAIR.match(line):
             _close(sections, len(hit["indent"]))
@@ -123,7 +129,11 @@ def _gpu(values: dict[str, tuple[str, int]], bus: str, index: int, step: int, bu
     for metric, names in _SERIES:
         if (found := get(*names)) is not None:
             row[metric] = found[0]
-    counted = [number for path, (shown, _) in values.items() if _ECC_ALL.search(path) and (number := _number(shown)) is not None]
+    counted = [
+        number
+        for path, (shown, _) in values.items()
+        if _ECC_ALL.search(path) and (number := _number(shown)) is not None
+    ]
     if counted and "ECC Errors/" not in next(reversed(values)):  # a file cut in that section has a part of the sum
         row["ecc_errors"] = sum(counted)
     _faults(values, get, say)
@@ -142,7 +152,16 @@ def _faults(
             say(f"throttle reason {name}: Active", line)
         elif (hit := _ECC.search(path)) and number:
             say(f"ECC errors, {hit[1].lower()}, {hit[2]}: {int(number)}", line)
-        elif path.endswith(("Remapped Rows/Pending", "Remapped Rows/Remapping Failure Occurred", "Retired Pages/Pending Page Blacklist")) and shown == "Yes":
+        elif (
+            path.endswith(
+                (
+                    "Remapped Rows/Pending",
+                    "Remapped Rows/Remapping Failure Occurred",
+                    "Retired Pages/Pending Page Blacklist",
+                )
+            )
+            and shown == "Yes"
+        ):
             say(f"{' '.join(path.split('/')[-2:])}: Yes", line)
         elif path.endswith("Remapped Rows/Uncorrectable Error") and number:
             say(f"Remapped Rows Uncorrectable Error: {int(number)}", line)
@@ -151,9 +170,16 @@ def _faults(
     width, widest = get("Link Width/Current"), get("Link Width/Max")
     if width and widest and width[0] < widest[0]:
         say(f"PCIe link width {int(width[0])}x of {int(widest[0])}x", width[1])
-    busy, now, most = get("Utilization/Gpu", "Utilization/GPU"), get("PCIe Generation/Current"), get("PCIe Generation/Max")
+    busy, now, most = (
+        get("Utilization/Gpu", "Utilization/GPU"),
+        get("PCIe Generation/Current"),
+        get("PCIe Generation/Max"),
+    )
     if now and most and now[0] < most[0] and busy and busy[0] > 0:  # an idle GPU lowers its generation by itself
         say(f"PCIe generation {int(now[0])} of {int(most[0])} under load", now[1])
-    temperature, limit = get("Temperature/GPU Current Temp"), get("Temperature/GPU Max Operating Temp", "Temperature/GPU Slowdown Temp")
+    temperature, limit = (
+        get("Temperature/GPU Current Temp"),
+        get("Temperature/GPU Max Operating Temp", "Temperature/GPU Slowdown Temp"),
+    )
     if temperature and limit and limit[0] and temperature[0] >= limit[0]:
         say(f"temperature {int(temperature[0])} C at or above its limit of {int(limit[0])} C", temperature[1])

@@ -7,7 +7,6 @@ apart, thousands separators, `value (average)`, and numbers that a torn line ran
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -15,10 +14,14 @@ ANSI = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f]")
 
 # A number as logged: 1e-5, 131,072, 7.343709E+00, .5, nan, -inf.
-NUM = r"[-+]?(?:(?:\d{1,3}(?:,\d{3})+(?!\d)|\d+)(?:\.\d*)?|\.\d+)(?:[eE][-+]?\d+)?|[-+]?\b(?:[nN][aA][nN]|[iI][nN][fF](?:inity)?)"
+NUM = (
+    r"[-+]?(?:(?:\d{1,3}(?:,\d{3})+(?!\d)|\d+)(?:\.\d*)?|\.\d+)(?:[eE][-+]?\d+)?"
+    r"|[-+]?\b(?:[nN][aA][nN]|[iI][nN][fF](?:inity)?)"
+)
 _UNITS = (
     r"%|ms|us|µs|ns|secs?|seconds?|s|mins?|minutes?|hrs?|hours?|h|m|[kKMGT]i?[bB]|[kKMGTB]|[kKMGT]?Hz|°?C|W|x|"
-    r"(?:[kM]?(?:tok|tokens?|samples?|it|iters?|steps?|img|images?|seq|words?|[kMG]i?B)|[TGP]?FLOPS?|[TGP]?FLOPs?)/?(?:s|sec|GPU|gpu)?(?:/GPU|/gpu)?|TFLOPs|it/s|s/it|sec/it"
+    r"(?:[kM]?(?:tok|tokens?|samples?|it|iters?|steps?|img|images?|seq|words?|[kMG]i?B)"
+    r"|[TGP]?FLOPS?|[TGP]?FLOPs?)/?(?:s|sec|GPU|gpu)?(?:/GPU|/gpu)?|TFLOPs|it/s|s/it|sec/it"
 )
 _UNIT = rf"(?P<unit>{_UNITS}|(?: (?:ms|us|s|%|[kKMGT]i?B|W|MHz)(?![\w/])))?"  # glued, or one of a few apart
 _END = r"(?=$|[\s,;|)\]}'\"(]|\.(?:\s|$))"
@@ -34,16 +37,19 @@ _SEGMENT = re.compile(
 _WORDS = re.compile(rf"(?:^|(?<=[\s,;|(]))(?P<key>[A-Za-z_][\w./\-]*)\s+(?P<num>{NUM}){_UNIT}{_END}")
 
 # Words that belong to the name when they stand before it with a blank between ("lm loss", "number of nan iterations").
-_QUALIFIERS = frozenset(
-    "lm grad gradient learning train training val valid validation test eval dev aux auxiliary global batch consumed "
-    "skipped nan number of step total load balancing router z per iteration elapsed time weight weights param params num "
-    "mtp policy value actor critic actual loss mean average avg reduced running best local micro nll mlm gpu peak max "
-    "tokens samples world size model throughput attention attn logit logits embedding norm moe expert update unclipped "
-    "clipped iter seq sequence reward entropy in raw".split()
-)
+_QUALIFIERS = frozenset((
+    "lm", "grad", "gradient", "learning", "train", "training", "val", "valid", "validation", "test", "eval", "dev",
+    "aux", "auxiliary", "global", "batch", "consumed", "skipped", "nan", "number", "of", "step", "total", "load",
+    "balancing", "router", "z", "per", "iteration", "elapsed", "time", "weight", "weights", "param", "params",
+    "num", "mtp", "policy", "value", "actor", "critic", "actual", "loss", "mean", "average", "avg", "reduced",
+    "running", "best", "local", "micro", "nll", "mlm", "gpu", "peak", "max", "tokens", "samples", "world", "size",
+    "model", "throughput", "attention", "attn", "logit", "logits", "embedding", "norm", "moe", "expert", "update",
+    "unclipped", "clipped", "iter", "seq", "sequence", "reward", "entropy", "in", "raw",
+))  # fmt: skip
 
 METRIC = re.compile(
-    r"loss|ppl|perplex|bpb|(?<![a-z])(?:acc|lr|kl|nll|wer|cer|bleu|auc|map|mse|mae|psnr|snr|si_?sd?r|elbo|norm|gnorm|ce)"
+    r"loss|ppl|perplex|bpb|(?<![a-z])(?:acc|lr|kl|nll|wer|cer|bleu|auc|map|mse|mae|psnr|snr"
+    r"|si_?sd?r|elbo|norm|gnorm|ce)"
     r"(?![a-z])|accuracy|learning[ _]?rate|grad|reward|return|entropy|scale|error_rate|score",
     re.IGNORECASE,
 )
@@ -128,7 +134,7 @@ def split(text: str) -> Line:
 
 
 def value(text: str, unit: str | None = None) -> float:
-    """The number of a NUM match. A glued unit of time becomes seconds, k and M become factors; others change nothing."""
+    """The number of a NUM match. A unit of time becomes seconds, k and M become factors; others change nothing."""
     number = float(text.replace(",", ""))
     unit = unit and unit.strip()
     if unit in ("ms",):
@@ -157,8 +163,8 @@ def pairs(body: str) -> dict[str, float]:
         found.setdefault(key, value(hit["num"], hit["unit"]))
     if body.count("|") > 1 or "\t" in body:
         for part in re.split(r"[|\t]", body):
-            if hit := _SEGMENT.match(part):
-                found.setdefault(hit["key"], value(hit["num"], hit["unit"]))
+            if segment := _SEGMENT.match(part):
+                found.setdefault(segment["key"], value(segment["num"], segment["unit"]))
     for hit in _WORDS.finditer(body):
         if METRIC.search(hit["key"]) or hit["key"] in _PLAIN:
             found.setdefault(_whole_key(body, hit, 0), value(hit["num"], hit["unit"]))
@@ -197,7 +203,9 @@ def share(head: bytes, pattern: re.Pattern[str], at_most: int = 4_000) -> tuple[
     return sum(1 for line in lines if pattern.search(line)), len(lines)
 
 
-def iter_numbers(text: str) -> Iterator[float]:
-    """Every number of a list such as `[9.6e-06, 9.6e-06]`."""
-    for hit in re.finditer(NUM, text):
-        yield value(hit[0])
+def last(pattern: re.Pattern[str], body: str) -> re.Match[str] | None:
+    """The last match: a line that another writer tore holds two rows, and only the last one has its end."""
+    found = None
+    for hit in pattern.finditer(body):
+        found = hit
+    return found

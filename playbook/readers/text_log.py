@@ -48,10 +48,14 @@ FAMILIES = (
     loose.taker,
 )
 _LOGGED = re.compile(
-    r"\d{2}:\d{2}:\d{2}|\b(?:INFO|WARN(?:ING)?|ERROR|DEBUG)\b|Traceback \(most|Error:|\b\w+Error\b|^\[rank\d+\]|\d+%\||NCCL|Warning:|CUDA|epoch|\bstep\b|loss",
+    r"\d{2}:\d{2}:\d{2}|\b(?:INFO|WARN(?:ING)?|ERROR|DEBUG)\b|Traceback \(most|Error:|\b\w+Error\b"
+    r"|^\[rank\d+\]|\d+%\||NCCL|Warning:|CUDA|epoch|\bstep\b|loss",
     re.IGNORECASE,
 )
-_NAMES = re.compile(r"\.(?:log|out|err|txt|stdout|stderr)(?:\.\d+)?(?:\.gz|\.zst)?$|^(?:stdout|stderr|output|console|slurm)", re.IGNORECASE)
+_NAMES = re.compile(
+    r"\.(?:log|out|err|txt|stdout|stderr)(?:\.\d+)?(?:\.gz|\.zst)?$|^(?:stdout|stderr|output|console|slurm)",
+    re.IGNORECASE,
+)
 _STRUCTURED = re.compile(r"\s*[{\[]\s*(?:$|[\"\]}{])")
 _READABLE = 0.97  # share of printable characters of a text
 _ROWS = 3  # rows in the first look that make it a training log for sure

@@ -1,4 +1,4 @@
-"""Logs of torchtitan: `[titan] ... step:  1  loss:  8.0  grad_norm:  1.2  memory:  3.30GiB(3.6%)  tps: 1,234`, with colours."""
+"""Logs of torchtitan: `[titan] ... step:  1  loss:  8.0  grad_norm:  1.2  memory:  3.30GiB(3.6%)  tps: 1,234`."""
 
 from __future__ import annotations
 
@@ -35,11 +35,11 @@ def taker(rows: Rows) -> Taker:
         if shown is None or "step: " not in shown or "loss: " not in shown:
             return False
         if hit := _VALIDATE.search(shown):
-            rows.add(int(hit[1].replace(",", "")), {"validation loss": text.value(hit[2])}, place, text.split(shown).rank)
+            rows.add(
+                int(hit[1].replace(",", "")), {"validation loss": text.value(hit[2])}, place, text.split(shown).rank
+            )
             return True
-        hit = None
-        for hit in _ROW.finditer(shown):
-            pass
+        hit = text.last(_ROW, shown)
         if hit is None:
             return False
         values = text.pairs(shown[hit.end() :])
