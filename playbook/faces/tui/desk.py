@@ -6,7 +6,8 @@ The app owns one `Desk` and is the only one who changes it; screens read it and 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from copy import copy
+from dataclasses import dataclass, field, replace
 from pathlib import PurePath
 from typing import TYPE_CHECKING
 
@@ -47,6 +48,12 @@ class Desk:
     def __post_init__(self) -> None:
         self.diagnosis = self.session.diagnosis()
         self.shares = self.now()
+
+    def copy(self) -> Desk:
+        """What a worker may hold while a person goes on."""
+        twin = copy(self)
+        twin.session = replace(self.session, moves=list(self.session.moves), undone=[])
+        return twin
 
     def judge(self, change: str = "") -> None:
         """Think again after a change."""

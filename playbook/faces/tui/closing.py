@@ -1,0 +1,96 @@
+"""Close an incident: the confirmed cause (or a false alarm), the fix that helped, who says so."""
+
+from __future__ import annotations
+
+import getpass
+from typing import ClassVar
+
+from textual import on
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import VerticalScroll
+from textual.content import Content
+from textual.widgets import Label
+
+from playbook.faces.tui.base import Dialog
+from playbook.faces.tui.widgets import Hint, Hints, Line, Rows, percent
+
+FALSE_ALARM, OTHER = "false-alarm", "other"
+_CAUSES = 8
+
+
+class CloseDialog(Dialog[None]):
+    """Rows to pick the cause and the fix from; Enter on a cause goes on to the fix, Ctrl+S closes the incident."""
+
+    HINTS: ClassVar[tuple[Hint, ...]] = (
+        ("Tab", "next field", ""),
+        ("Ctrl+S", "close the incident", "finish"),
+        ("Esc", "cancel", "close"),
+    )
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("ctrl+s", "finish", "Close the incident", show=False, priority=True)]
+
+    def compose(self) -> ComposeResult:
+        with VerticalScroll(classes="box -large"):
+            yield Label(self.w("Confirmed cause"))
+            yield Rows(id="cause")
+            yield Label(self.w("What helped"))
+            yield Rows(id="fix")
+            yield Label(self.w("Confirmed by"))
+            yield Line(id="by", value=_me())
+            yield Label(self.w("In a few words (needed where the book has no such cause)"))
+            yield Line(id="words")
+            yield Hints(self.hints())
+
+    def on_mount(self) -> None:
+        desk = self.top.desk
+        assert desk is not None
+        self.query_one(".box").border_title = self.w("Close the incident")
+        causes: list[tuple[str, Content | str] | None] = []
+        for ranked in desk.diagnosis.causes[:_CAUSES]:
+            share = f"{percent(ranked.probability):>4} "
+            causes.append((ranked.id, Content.assemble((share, "$primary"), ranked.title)))
+        causes.append((OTHER, Content.styled(f"   · {self.w('something that is not in the book')}", "$foreground-muted")))
+        causes.append((FALSE_ALARM, Content.styled(f"   · {self.w('false alarm')}", "$foreground-muted")))
+        self.query_one("#cause", Rows).fill(causes)
+        fixes: list[tuple[str, Content | str] | None] = [("none", Content.styled(self.w("nothing yet"), "$foreground-muted"))]
+        fixes += [(name, Content(desk.session.book.fixes[name].title)) for name in desk.diagnosis.fixes[:6]]
+        self.query_one("#fix", Rows).fill(fixes)
+        self.query_one("#cause").focus()
+
+    @on(Rows.OptionSelected, "#cause")
+    def _to_fix(self) -> None:
+        self.query_one("#fix").focus()
+
+    @on(Rows.OptionSelected, "#fix")
+    def _to_by(self) -> None:
+        self.query_one("#by").focus()
+
+    @on(Line.Submitted)
+    def action_finish(self) -> None:
+        desk = self.top.desk
+        if desk is None:
+            return
+        cause = self.query_one("#cause", Rows).current
+        fix = self.query_one("#fix", Rows).current
+        note = self.query_one("#words", Line).value.strip()
+        if cause == OTHER and not note:
+            self.top.tell(self.w("say in a few words what it was"), "warning")
+            self.query_one("#words").focus()
+            return
+        self.dismiss(None)
+        self.top.close_incident(
+            desk.copy(),
+            desk.title or None,
+            None if cause == FALSE_ALARM else cause,
+            self.query_one("#by", Line).value.strip(),
+            [f"{fix}=cured"] if fix and fix != "none" else [],
+            note,
+            desk.session.book,
+        )
+
+
+def _me() -> str:
+    try:
+        return getpass.getuser()
+    except (OSError, KeyError, ImportError):
+        return ""

@@ -1,0 +1,134 @@
+"""The slow work, in threads: the book, reading files, the store. A job ends with one message and touches no widget."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from textual import work
+from textual.app import App
+
+from playbook.errors import PlaybookError
+from playbook.faces.tui import Options
+from playbook.faces.tui import messages as say
+from playbook.faces.tui.shop import Shop
+
+if TYPE_CHECKING:
+    from playbook.faces.tui.desk import Desk
+    from playbook.knowledge.loader import Book
+    from playbook.workflow.book import Library
+    from playbook.workflow.ingest import Ingested
+
+Ingest = Callable[..., "Ingested"]
+OpenBook = Callable[[], "Library"]
+
+
+class Jobs(App[None]):
+    """`read_token` is the number of the latest reading: what an older one brings is thrown away."""
+
+    def __init__(self, options: Options, shop: Shop | None, ingest: Ingest | None, open_book: OpenBook | None) -> None:
+        super().__init__()
+        self.options = options
+        self.shop = shop or Shop(options.db)
+        self.read_token = 0
+        self._ingest, self._open_book = ingest, open_book
+
+    @work(thread=True, group="book", exit_on_error=False)
+    def load_book(self) -> None:
+        """Read and compile the book; then load what the first answer needs, while the person reads the first page."""
+        try:
+            if self._open_book is not None:
+                library = self._open_book()
+            else:
+                from playbook.workflow.book import open_book
+
+                library = open_book(self.options.packs, lang=self.options.lang or "en")
+            _ = library.tables
+            import playbook.workflow.session
+        except PlaybookError as error:
+            self.post_message(say.Failed("book", error))
+            return
+        self.post_message(say.BookReady(library))
+        import playbook.faces.tui.diagnosis
+        import playbook.workflow.ingest  # noqa: F401
+
+    @work(thread=True, group="read", exit_on_error=False)
+    def read_files(self, paths: tuple[str, ...], book: Book, token: int) -> None:
+        """Read and look; a fault of a file and a fault of ours both end as one line."""
+        begin = time.perf_counter()
+        try:
+            ingest = self._ingest
+            if ingest is None:
+                from playbook.workflow.ingest import ingest
+            found = ingest(paths, book, progress=lambda name: self.post_message(say.Reading(name, token)))
+        except PlaybookError as error:
+            self.post_message(say.Failed("read", error, token))
+        except MemoryError:
+            error = PlaybookError(", ".join(paths), "is too large for the memory of this machine", "cut it")
+            self.post_message(say.Failed("read", error, token))
+        except Exception as error:
+            ours = PlaybookError(", ".join(paths), f"cannot be read: {_line(error)}", "please report this file")
+            self.post_message(say.Failed("read", ours, token))
+        else:
+            self.post_message(say.ReadDone(found, paths, token, time.perf_counter() - begin))
+
+    @work(thread=True, group="listing", exclusive=True, exit_on_error=False)
+    def list_incidents(self, query: str = "", status: str | None = None) -> None:
+        self._store(lambda: say.Listed(self.shop.listing(query, status)), "listing")
+
+    @work(thread=True, group="store", exit_on_error=False)
+    def record_desk(self, desk: Desk, title: str | None) -> None:
+        self._store(lambda: self._recorded(desk, title))
+
+    def _recorded(self, desk: Desk, title: str | None) -> say.Stored:
+        what = "updated" if desk.incident else "recorded"
+        return say.Stored(what, self.shop.record(desk, title), desk.name)
+
+    @work(thread=True, group="store", exit_on_error=False)
+    def take_up(self, incident: str) -> None:
+        def job() -> say.Stored:
+            taken = self.shop.take_up(incident)
+            return say.Stored("taken-up", taken.incident, taken)
+
+        self._store(job)
+
+    @work(thread=True, group="store", exit_on_error=False)
+    def attach(self, incident: str, files: list[Path], links: list[str], note: str, book: Book) -> None:
+        def job() -> say.Stored:
+            self.shop.attach(incident, files, links, note, book)
+            return say.Stored("attached", incident)
+
+        self._store(job)
+
+    @work(thread=True, group="store", exit_on_error=False)
+    def close_incident(
+        self, desk: Desk, title: str | None, cause: str | None, by: str, fixes: list[str], note: str, book: Book
+    ) -> None:
+        """Record what is on the desk (a copy of the app's) and close it with its confirmed cause."""
+
+        def job() -> say.Stored:
+            recorded = self._recorded(desk, title)
+            # Told before closing: a store that locks now must not lead to a second incident at the next try.
+            self.post_message(recorded)
+            self.shop.close(recorded.incident, cause, by, fixes, note, book)
+            return say.Stored("closed", recorded.incident, desk.name)
+
+        self._store(job)
+
+    def _store(self, job: Callable[[], Any], name: str = "store") -> None:
+        """Run a job of the store and say how it ended."""
+        try:
+            self.post_message(job())
+        except PlaybookError as error:
+            self.post_message(say.Failed(name, error))
+        except Exception as error:
+            ours = PlaybookError(self.shop.db or "the incident store", _line(error), "the session is kept; try again")
+            self.post_message(say.Failed(name, ours))
+
+
+def _line(error: Exception) -> str:
+    """The kind and the first line of an error that nobody foresaw."""
+    text = str(error).strip().splitlines()
+    return f"{type(error).__name__}: {text[0][:200]}" if text else type(error).__name__

@@ -1,0 +1,60 @@
+"""What workers tell the app. A worker never touches a widget: it posts one of these, and a handler changes state."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from textual.message import Message
+
+if TYPE_CHECKING:
+    from playbook.errors import PlaybookError
+    from playbook.workflow.book import Library
+    from playbook.workflow.ingest import Ingested
+
+
+class BookReady(Message):
+    """The book is loaded and compiled."""
+
+    def __init__(self, library: Library) -> None:
+        super().__init__()
+        self.library = library
+
+
+class Failed(Message):
+    """Something could not be done. `job` is book, read, store or listing; `token` that of the reading."""
+
+    def __init__(self, job: str, error: PlaybookError, token: int = 0) -> None:
+        super().__init__()
+        self.job, self.error, self.token = job, error, token
+
+
+class Reading(Message):
+    """A file is about to be read."""
+
+    def __init__(self, name: str, token: int) -> None:
+        super().__init__()
+        self.name, self.token = name, token
+
+
+class ReadDone(Message):
+    """The files were read and looked at."""
+
+    def __init__(self, found: Ingested, paths: tuple[str, ...], token: int, seconds: float = 0.0) -> None:
+        super().__init__()
+        self.found, self.paths, self.token, self.seconds = found, paths, token, seconds
+
+
+class Listed(Message):
+    """Open incidents, for the first page, the palette and the history."""
+
+    def __init__(self, rows: list[dict[str, Any]]) -> None:
+        super().__init__()
+        self.rows = rows
+
+
+class Stored(Message):
+    """The store took it. `what` is recorded, updated, attached, closed or taken-up."""
+
+    def __init__(self, what: str, incident: str, payload: Any = None) -> None:
+        super().__init__()
+        self.what, self.incident, self.payload = what, incident, payload

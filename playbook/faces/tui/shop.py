@@ -1,0 +1,79 @@
+"""Where the terminal meets the incident store: one object, so that tests can put another in its place.
+
+Everything is imported when it is called: a session without a store never loads a database.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from playbook.faces.tui.desk import Desk
+    from playbook.knowledge.loader import Book
+    from playbook.workflow.ingest import Ingested
+    from playbook.workflow.session import Move
+
+
+@dataclass(frozen=True)
+class Taken:
+    """A recorded incident, ready for the desk."""
+
+    incident: str
+    title: str
+    status: str
+    moves: tuple[Move, ...]
+    aid_done: tuple[str, ...]
+    size: Any
+    found: Ingested | None
+
+
+@dataclass(frozen=True)
+class Shop:
+    """The store behind `--db`. Every method may raise `PlaybookError` and may take a while: call it in a worker."""
+
+    db: str | None = None
+
+    def listing(self, query: str = "", status: str | None = None, limit: int = 200) -> list[dict[str, Any]]:
+        """Summaries, newest first; nothing where no store was ever made."""
+        from playbook.workflow.shelf import is_there, shelf
+
+        if not is_there(self.db):
+            return []
+        from playbook.incidents.store import Filter
+
+        with shelf(self.db) as store:
+            return store.summaries(Filter(status=status, query=query, limit=limit))
+
+    def record(self, desk: Desk, title: str | None) -> str:
+        """Store the desk as a new incident, or write it into the one that it came from."""
+        from playbook.workflow import resume
+        from playbook.workflow.record import record
+
+        incident = desk.incident or record(desk.session, desk.found, desk.diagnosis, self.db, title)
+        if desk.incident or desk.aid_done:
+            resume.update(incident, desk.session, desk.found, desk.diagnosis, desk.aid_done, self.db)
+        return incident
+
+    def take_up(self, incident: str) -> Taken:
+        """An incident with its moves and its kept scene."""
+        from playbook.workflow import resume
+
+        record, found = resume.take_up(incident, self.db)
+        aid = tuple(t.fix for t in record.treatments)
+        moves = tuple(resume.moves_of_record(record))
+        return Taken(record.id, record.title, record.status, moves, aid, resume.size_of_record(record), found)
+
+    def attach(self, incident: str, files: Sequence[Path], links: Sequence[str], note: str, book: Book) -> None:
+        from playbook.workflow.incident import Attached, attach
+
+        attach(incident, Attached(files=tuple(files), links=tuple(links), note=note), book, self.db)
+
+    def close(self, incident: str, cause: str | None, by: str, fixes: Sequence[str], note: str, book: Book) -> None:
+        """`cause` None closes it as a false alarm."""
+        from playbook.workflow.incident import Closing, close
+
+        said = Closing(cause=cause, by=by, false_alarm=cause is None, fixes=tuple(fixes), note=note)
+        close(incident, said, book, self.db)
