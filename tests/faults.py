@@ -217,6 +217,14 @@ def uniform_binary(seed: int) -> Made:
     return run(np.arange(500), {"loss": np.log(2) + rng.normal(0, 0.004, 500)}), 0
 
 
+def uniform_entropy(seed: int) -> Made:
+    """A policy that falls apart: its entropy climbs to ln(vocabulary) at step 240, the loss shows nothing."""
+    rng = np.random.default_rng(seed)
+    t = np.arange(400)
+    entropy = np.where(t < 240, 1.2 + 7 * (t / 240) ** 4, np.log(32000) - 0.002) + rng.normal(0, 0.002, 400)
+    return run(t, {"loss": rng.normal(0, 0.02, 400), "reward": np.zeros(400), "entropy": entropy}), 240
+
+
 def no_descent(seed: int) -> Made:
     """A learning rate far too high: stays around the first loss, noisily."""
     rng = np.random.default_rng(seed)
@@ -626,6 +634,7 @@ FAULTS: list[Fault] = [
     Fault("slow_climb", "climb", climb),
     Fault("plateau", "uniform-output", uniform),
     Fault("plateau", "uniform-output", uniform_binary),
+    Fault("plateau", "uniform-output", uniform_entropy),
     Fault("plateau", "no-descent", no_descent),
     Fault("plateau", "stuck", stuck),
     Fault("plateau", "slow", slow),

@@ -320,7 +320,7 @@ HEALTHY: dict[str, Callable[[int], Run]] = {
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """A kind that a detector must find in what `make(seed)` returns, and the step where it begins (None: not judged)."""
+    """A kind that a detector must find in what `make(seed)` returns, and the step where it begins (None: any)."""
 
     detector: str
     kind: str

@@ -19,7 +19,7 @@ import runs
 from playbook import detectors
 from playbook.detectors import INCIDENT, LASTING, PASSING, TABLE, onset, scan
 from playbook.findings import Finding, Scan
-from playbook.series import Run
+from playbook.series import Event, Run
 
 FOLDER = Path(detectors.__file__).parent
 HEADINGS = ("What it sees", "Why it matters", "Blind when", "Easily mistaken for")
@@ -55,7 +55,12 @@ KINDS = {
     "artifact": "average-lag",
 }
 # symptoms that are no fault of the training loss itself
-OTHER_SYMPTOMS = {"throughput": ("drops",), "abnormally_low": ("too-low",), "eval_gap": ("eval-jump",), "plateau": ("slow",)}
+OTHER_SYMPTOMS = {
+    "throughput": ("drops",),
+    "abnormally_low": ("too-low",),
+    "eval_gap": ("eval-jump",),
+    "plateau": ("slow",),
+}
 NOTICED = 0.5
 SEEDS = range(20)
 every = pytest.mark.parametrize("module", TABLE, ids=[m.NAME for m in TABLE])
@@ -312,7 +317,7 @@ def test_all_states_are_read_before_the_same_onset() -> None:
 
 
 def test_the_7b_post_mortem() -> None:
-    """D3-case: 1.62 to 8.73 at step 13500, 4 to 6 for some dozen steps, about 2 afterwards; norm 2.0 to 4.0 over 200 steps."""
+    """D3-case: 1.62 to 8.73 at step 13500, 4 to 6 for some dozen steps, then about 2; norm 2.0 to 4.0 in 200 steps."""
     rng = np.random.default_rng(7)
     t = np.arange(0, 16000, 10)
     loss = 1.6 + 0.5 * np.exp(-t / 4000) + 7 * np.exp(-t / 300) + rng.normal(0, 0.02, len(t))
@@ -336,6 +341,52 @@ def test_a_fault_in_the_first_of_two_runs_is_not_hidden_by_the_second() -> None:
     loss[600:800] = np.nan
     found = alarms(runs.run(at, {"loss": loss}))
     assert [(f.detector, f.kind, f.step) for f in found] == [("nonfinite", "nan", 600)]
+
+
+def test_many_spikes_that_recover_are_told_once_and_the_first_is_the_onset() -> None:
+    """Like the scale-up run with 69 spikes and a fine end."""
+    rng = np.random.default_rng(0)
+    n = 7000
+    loss = runs.descent(n) + rng.normal(0, 0.03, n)
+    places = np.sort(rng.choice(np.arange(300, n - 100, 20), 69, replace=False))
+    for p in places:
+        loss[p : p + 6] += rng.uniform(2.5, 7) * np.exp(-np.arange(6) / 2)
+    answers = by_name(runs.run(np.arange(n), {"loss": loss}))
+    many = [f for f in answers["spike"].findings if f.kind == "repeated"]
+    assert len(many) == 1 and many[0].step == places[0] and 45 <= many[0].numbers["count"] <= 69
+    assert len(answers["spike"].findings) < 30
+    assert {s.detector for s in answers.values() if any(_loss_fault(f) for f in s.findings)} == {"spike"}
+
+
+def test_a_spike_in_the_first_warm_up_is_not_excused_by_the_rising_learning_rate() -> None:
+    rng = np.random.default_rng(0)
+    loss = runs.descent(2000) + rng.normal(0, 0.04, 2000)
+    loss[400:410] *= 4.0
+    made = runs.run(np.arange(2000), {"loss": loss, "lr": runs.cosine(2000, warm=900)})
+    assert [(f.detector, f.kind, f.step) for f in alarms(made)] == [("spike", "transient", 400)]
+    assert [f.kind for f in by_name(made)["lr_phase"].findings] == ["warmup"]
+
+
+def test_an_event_that_names_the_step_of_a_restart_is_no_second_resume() -> None:
+    made, _ = faults._resumed(0)
+    event = Event("Resumed at step 1100", "resume", runs.ORIGIN, step=1100)
+    told = by_name(Run(made.series, (event,)))["resume"].findings
+    assert [(f.kind, f.step) for f in told] == [("clean", 1100)]
+
+
+def test_an_idle_gpu_is_not_blamed_for_its_low_clock() -> None:
+    ranked = {
+        "gpu_util": {r: np.full(20, 0.0 if r == 0 else 100.0) for r in range(8)},
+        "gpu_clock": {r: np.full(20, 1155.0 if r == 0 else 1410.0) for r in range(8)},
+    }
+    found = by_name(runs.run(np.arange(20), {}, ranked))["gpu"].findings
+    assert [(f.kind, f.rank) for f in found] == [("one-idle", 0)]
+
+
+def test_clear_may_mention_what_health_explains_better() -> None:
+    """A negative loss with single samples far off: mentioned, but clear, so that it counts as absence of a fault."""
+    answer = by_name(runs.HEALTHY["separation"](0))["spike"]
+    assert answer.status == "clear" and answer.findings and all(f.confidence < NOTICED for f in answer.findings)
 
 
 def test_findings_know_their_line() -> None:

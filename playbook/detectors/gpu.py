@@ -45,8 +45,10 @@ def look(shared: Shared) -> Scan:
     begin = onset_of(shared)
     out: list[Finding] = []
     out += _hot(_parts(shared, "gpu_temp", begin))
-    out += _clock(_parts(shared, "gpu_clock", begin))
-    out += _idle(_parts(shared, "gpu_util", begin))
+    idle = _idle(_parts(shared, "gpu_util", begin))
+    resting = {f.rank for f in idle}  # a GPU without work lowers its clock by itself
+    out += [f for f in _clock(_parts(shared, "gpu_clock", begin)) if f.rank is None or f.rank not in resting]
+    out += idle
     out += _memory(_parts(shared, "gpu_mem", begin))
     out += _rising(_parts(shared, "ecc_errors", begin), "ecc-rising", "ECC error counter")
     out += _rising(_parts(shared, "network_errors", begin), "network-rising", "network error counter")

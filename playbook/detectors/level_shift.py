@@ -152,7 +152,7 @@ def _told(shared: Shared, line: np.ndarray, x: np.ndarray, at: int, change: floa
             if change >= math.log(1.6)
             else MENTION
         )
-        if shared.lr_rises(step, 200.0) and change < math.log(2.5):
+        if shared.lr_restarts(step, 200.0) and change < math.log(2.5):
             sure = min(sure, 0.4)
         if shared.near_epoch(step):
             sure = min(sure, MENTION)

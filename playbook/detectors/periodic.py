@@ -56,7 +56,7 @@ def look(shared: Shared) -> Scan:
     kind = "epoch" if is_epoch else "data-cycle"
     text = f"{len(peaks)} spikes of the loss return every {period:.0f} steps"
     text += ", once an epoch" if is_epoch else ""
-    sure = 0.5 if shared.lr_rises(int(at[0]), 100.0) else 0.85
+    sure = 0.5 if shared.lr_restarts(int(at[0]), 100.0) else 0.85
     numbers = {"period": period, "count": float(len(peaks)), "fit": fit}
     found: Finding = finding(NAME, kind, loss, peaks[0].start, text, sure, last_step=int(at[-1]), numbers=numbers)
     return answer(NAME, [found], looked)

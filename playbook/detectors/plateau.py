@@ -27,7 +27,7 @@ from playbook.series import Run
 
 NAME = "plateau"
 NEEDS = ("loss",)
-OPTIONAL = ("lr", "grad_norm")
+OPTIONAL = ("lr", "grad_norm", "entropy")
 KINDS = ("no-descent", "stuck", "uniform-output", "slow")
 
 LEAST = 8  # rows
@@ -36,7 +36,7 @@ NARROW = 0.02  # nats: scatter of the rows of a uniform output (labels of a batc
 DESCENT = 0.01  # of the level: less over the whole run is none
 LONG_ROWS, LONG_STEPS = 25, 100  # a shorter log from the start tells nothing
 STILL = 1e-5  # relative spread of a loss that stands still
-NATS = 0.02
+FRESH_LOSS = 6.5  # nats: above it only a guess over a vocabulary or a large set of classes explains a first loss
 
 
 def look(shared: Shared) -> Scan:
@@ -49,7 +49,7 @@ def look(shared: Shared) -> Scan:
     for line in shared.lineages:
         if len(line) >= LEAST:
             out += _in_line(shared, line)
-    return answer(NAME, out, f"{rows} rows of loss that move")
+    return answer(NAME, out + _entropy(shared), f"{rows} rows of loss that move")
 
 
 def _in_line(shared: Shared, line: np.ndarray) -> list[Finding]:
@@ -77,7 +77,7 @@ def _in_line(shared: Shared, line: np.ndarray) -> list[Finding]:
         text = f"loss stands at {stats.number(middle)} for {n} rows, {away:.3f} from ln({count}), as of equal guesses"
         sure = 0.9 if dead or abs(count - 2) < 1 or middle > 5 else 0.75
         return [finding(NAME, "uniform-output", loss, int(line[0]), text, sure, numbers=numbers)]
-    fresh = first > 0.9 * math.log(classes) if classes else stats.nearest_uniform(first)[0] < 0.1 and first > 6.5
+    fresh = first > 0.9 * math.log(classes) if classes else stats.nearest_uniform(first)[0] < 0.1 and first > FRESH_LOSS
     if flat:
         text = f"loss is {stats.number(first)} at the start and {stats.number(last)} after {n} rows: no descent"
         sure = 0.85 if dead else 0.75 if fresh and (classes is not None or first > 9.0) else MENTION
@@ -86,6 +86,24 @@ def _in_line(shared: Shared, line: np.ndarray) -> list[Finding]:
         text = f"loss comes down from {stats.number(first)} to {stats.number(last)} only, in {n} rows"
         return [finding(NAME, "slow", loss, int(line[0]), text, DOUBTFUL, numbers=numbers)]
     return []
+
+
+def _entropy(shared: Shared) -> list[Finding]:
+    """An entropy of the policy that climbs to ln(vocabulary): it says all tokens alike, whatever the loss does."""
+    entropy = shared.curve("entropy")
+    if entropy is None or int(entropy.finite.sum()) < LEAST:
+        return []
+    index = np.flatnonzero(entropy.finite)
+    v = entropy.values[index]
+    part = max(3, len(v) // 10)
+    first, last = float(np.median(v[:part])), float(np.median(v[-part:]))
+    away, count = stats.nearest_uniform(last, shared.classes)
+    if last < FRESH_LOSS or away > AT_UNIFORM or first > 0.7 * last or stats.mad_sigma(v[-part:]) > AT_UNIFORM:
+        return []
+    at = int(index[np.argmax(v > last - 0.1)])
+    text = f"entropy climbs from {stats.number(first)} to {stats.number(last)}, {away:.3f} from ln({count})"
+    numbers = {"first": first, "last": last, "classes": float(count)}
+    return [finding(NAME, "uniform-output", entropy, at, text, 0.85, numbers=numbers)]
 
 
 def _still(shared: Shared, line: np.ndarray, v: np.ndarray) -> list[Finding]:

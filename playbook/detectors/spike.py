@@ -70,7 +70,7 @@ def confidence(shared: Shared, seg: Segment, e: Excursion) -> float:
     big = e.rise >= RISE_BIG
     if not e.lasting:
         sure = 0.88 if big else 0.75
-        if not shared.domain.log and e.rows <= 2:
+        if not shared.domain.log and e.rows <= 5:
             sure = MENTION  # losses that cross zero (SI-SNR, policy losses) have single hard samples of any size
     elif e.broken or e.after_rise >= RISE_BIG:
         sure = 0.92
@@ -84,11 +84,9 @@ def confidence(shared: Shared, seg: Segment, e: Excursion) -> float:
         if e.after_rise < SWITCH and (e.recovered or e.final_rise < 0.7 * e.after_rise):
             sure = min(sure, MENTION)
     came_down = e.recovered or e.final_rise < 0.7 * e.after_rise
-    if (
-        shared.lr_rises(int(shared.loss.steps[e.start]), 100.0)
-        and (came_down or e.after_rise < RISE_BIG)
-        and not e.broken
-    ):  # type: ignore[union-attr]
+    loss = shared.loss
+    restarts = loss is not None and shared.lr_restarts(int(loss.steps[e.start]), 100.0)
+    if restarts and (came_down or e.after_rise < RISE_BIG) and not e.broken:
         sure = min(sure, MENTION)  # a warm restart lifts the loss in health
     if shared.reinforcement:
         sure = min(sure, MENTION)

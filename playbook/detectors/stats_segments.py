@@ -95,6 +95,9 @@ def _cut(found: list[Segment], curve: Curve, good: np.ndarray, resumes: np.ndarr
     """Cut segments at the steps of resume events that no restart of the steps explains."""
     if resumes is None or not len(resumes):
         return found
+    # an event that names the step from which a restart goes on tells nothing new
+    for seg in found[1:]:
+        resumes = resumes[np.abs(resumes - int(curve.steps[seg.lo])) > 2 * curve.spacing]
     out: list[Segment] = []
     for seg in found:
         steps = curve.steps[seg.lo : seg.hi]

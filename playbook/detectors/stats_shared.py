@@ -176,16 +176,22 @@ class Shared:
             return False
         return bool(np.min(np.abs(self.epoch_starts - step)) <= 3 * self.loss.spacing)
 
-    def lr_rises(self, step: int, steps: float) -> bool:
-        """True where the learning rate at a step is well above its lowest value in the `steps` before."""
+    def lr_restarts(self, step: int, steps: float) -> bool:
+        """True where, in the `steps` before a step, the learning rate rises again after it had come down.
+
+        A first warm-up is no restart: a loss that jumps in it is at fault.
+        """
         lr = self.curve("lr")
         if lr is None:
             return False
         at = lr.before(step + 2 * lr.spacing + 1)
-        window = lr.values[at[lr.steps[at] >= step - max(steps, 4 * lr.spacing)]]
-        if len(window) < 2:
+        near = at[lr.steps[at] >= step - max(steps, 4 * lr.spacing)]
+        if len(near) < 2:
             return False
-        return bool(window[-1] > 1.3 * max(window.min(), 1e-12) and np.argmin(window) < len(window) - 1)
+        low = int(near[np.argmin(lr.values[near])])
+        lowest = max(float(lr.values[low]), 1e-12)
+        earlier = lr.values[at[at < low]]
+        return bool(lr.values[near[-1]] > 1.3 * lowest and len(earlier) and earlier.max() > 1.1 * lowest)
 
 
 def finding(name: str, kind: str, curve: Curve, index: int, because: str, confidence: float, **more: Any) -> Finding:
