@@ -10,6 +10,7 @@ COMMANDS: dict[str, tuple[str, str, str]] = {
     "demo": ("playbook.faces.cli.demo", "demo", "See it work: a shipped run, diagnosed, recorded, published."),
     "ingest": ("playbook.faces.cli.ingest", "ingest", "Read metric files, logs and configs; say what is in them."),
     "diagnose": ("playbook.faces.cli.diagnose", "diagnose", "Walk from files and answers to a diagnosis."),
+    "tui": ("playbook.faces.cli.tui", "tui", "The guided terminal, with files at once."),
     "verify-resume": ("playbook.faces.cli.checks", "verify_resume", "Does a resumed run continue the run before it?"),
     "compare": ("playbook.faces.cli.checks", "compare", "Where does a run depart from a reference run?"),
     "preflight": ("playbook.faces.cli.checks", "preflight", "Check a run's configuration before it is started."),
@@ -18,6 +19,8 @@ COMMANDS: dict[str, tuple[str, str, str]] = {
     "site": ("playbook.faces.cli.site", "site", "Build or serve the static site of playbooks."),
     "incident": ("playbook.faces.cli.incident", "incident", "The incident record: list, show, close, export ..."),
     "replay": ("playbook.faces.cli.replay", "replay", "Replay incidents and cases: which verdicts changed?"),
+    "quiz": ("playbook.faces.cli.quiz", "quiz", "Learn the book: cards, interview practice, Anki."),
+    "drill": ("playbook.faces.cli.drill", "drill", "Play a real incident against the engine's price."),
 }
 
 _HEAD = """\
@@ -32,6 +35,9 @@ Usage: playbook [OPTIONS] [COMMAND] [ARGS]...
     playbook                          the guided terminal
 
 Options:
+  --plain     The guided terminal as plain text, for screen readers.
+  --serve     The guided terminal in the browser, on this machine only.
+  --lang CODE Language of the terminal: en or zh.
   --version   Show the version and exit.
   -h, --help  Show this message and exit.
 

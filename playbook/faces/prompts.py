@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from rich.console import Console
 from rich.text import Text
 
@@ -13,12 +15,21 @@ from playbook.workflow.session import UNKNOWN, Session
 _HELP = "number = answer, number? = probably, d = don't know, c = cannot get it, w = why this, u = undo, q = stop"
 
 
-def walk(session: Session, out: Console, w: Words) -> None:
-    """Ask until it is decided, nothing is worth asking, or the person stops."""
+def walk(
+    session: Session,
+    out: Console,
+    w: Words,
+    after: Callable[[Session], None] | None = None,
+    plain: bool = False,
+) -> None:
+    """Ask until it is decided, nothing is worth asking, or the person stops.
+
+    `after` is called with every change; `plain` draws neither boxes nor bars.
+    """
     diagnosis = session.diagnosis()
-    print_first_aid(session, diagnosis, out, w)
+    print_first_aid(session, diagnosis, out, w, plain)
     while (option := diagnosis.next) is not None:
-        out.print(question_panel(session, option, w))
+        out.print(question_panel(session, option, w, plain))
         outcomes = list(session.book.signals[option.signal].outcomes)
         reply = _read(out, w)
         if reply in ("q", "quit", "exit"):
@@ -36,8 +47,10 @@ def walk(session: Session, out: Console, w: Words) -> None:
         else:
             out.print(Text(w(_HELP), style="yellow"))
             continue
+        if after is not None:
+            after(session)
         diagnosis = session.diagnosis()
-        _print_top(diagnosis, out)
+        _print_top(diagnosis, out, plain)
 
 
 def _read(out: Console, w: Words) -> str:
@@ -66,7 +79,8 @@ def _why(session: Session, diagnosis: Diagnosis, out: Console, w: Words) -> None
         out.print(Text(f"  {outcome}: {w('then')} {top}", style="dim"))
 
 
-def _print_top(diagnosis: Diagnosis, out: Console) -> None:
+def _print_top(diagnosis: Diagnosis, out: Console, plain: bool = False) -> None:
     for ranked in diagnosis.causes[:3]:
-        out.print(Text(f"  {bar(ranked.probability, 12)} {ranked.probability:4.0%} {ranked.title}"))
+        share = "" if plain else f"{bar(ranked.probability, 12)} "
+        out.print(Text(f"  {share}{ranked.probability:4.0%} {ranked.title}"))
     out.print()

@@ -92,22 +92,32 @@ def _print_findings(evidence: Sequence[Evidence], out: Console, w: Words) -> Non
     out.print()
 
 
-def print_diagnosis(session: Session, diagnosis: Diagnosis, out: Console, w: Words = Words()) -> None:  # noqa: B008
-    """First aid, the ranked causes with reasons, what was ruled out, what would change it, the repairs."""
+def print_diagnosis(
+    session: Session,
+    diagnosis: Diagnosis,
+    out: Console,
+    w: Words = Words(),  # noqa: B008
+    plain: bool = False,
+) -> None:
+    """First aid, the ranked causes with reasons, what was ruled out, what would change it, the repairs.
+
+    `plain` draws neither boxes nor bars.
+    """
     book = session.book
     if diagnosis.healthy:
         out.print(f"[bold green]{w('healthy: nothing to report')}[/]")
         return
-    print_first_aid(session, diagnosis, out, w)
+    print_first_aid(session, diagnosis, out, w, plain)
     verdict = w("decided") if diagnosis.decided else f"{w('undecided')}: {w(diagnosis.why_undecided)}"
     out.print(f"[bold]{w('Causes')}[/]  [{'green' if diagnosis.decided else 'yellow'}]({verdict})[/]")
     shown = [r for r in diagnosis.causes if r.probability >= 0.03][:5] or list(diagnosis.causes[:3])
     for place, ranked in enumerate(shown, 1):
-        out.print(_cause_line(place, ranked))
+        out.print(_cause_line(place, ranked, plain))
         if place <= 3:
             _print_reasons(ranked, out, w)
     if diagnosis.unknown >= 0.03:
-        out.print(f"   {bar(diagnosis.unknown)} {diagnosis.unknown:4.0%}  {w('something that is not in the book')}")
+        meter = "" if plain else f"{bar(diagnosis.unknown)} "
+        out.print(f"   {meter}{diagnosis.unknown:4.0%}  {w('something that is not in the book')}")
     for a, b, p in diagnosis.coupled[:2]:
         out.print(f"   [dim]{w('both at once')}: {a} + {b} ({p:.0%})[/]")
     out.print()
@@ -132,25 +142,28 @@ def print_diagnosis(session: Session, diagnosis: Diagnosis, out: Console, w: Wor
         out.print()
     if diagnosis.next is not None:
         out.print(f"[bold]{w('Next, most worth its cost')}[/]")
-        out.print(Padding(question_panel(session, diagnosis.next, w), (0, 0, 0, 1)))
+        out.print(Padding(question_panel(session, diagnosis.next, w, plain), (0, 0, 0, 1)))
 
 
-def print_first_aid(session: Session, diagnosis: Diagnosis, out: Console, w: Words) -> None:
-    """What to do in the next five minutes."""
+def print_first_aid(session: Session, diagnosis: Diagnosis, out: Console, w: Words, plain: bool = False) -> None:
+    """What to do in the next five minutes; `plain` draws no box (a screen reader would read it aloud)."""
     if not diagnosis.first_aid:
         return
     lines = []
     for place, fix_id in enumerate(diagnosis.first_aid[:3], 1):
         fix = session.book.fixes[fix_id]
         lines.append(Text.assemble((f"{place}. {fix.title}", "bold"), f"  {fix.steps[0]}"))
-    out.print(Panel(Group(*lines), title=w("First aid"), title_align="left", border_style="red"))
+    if plain:
+        out.print(Text(f"{w('First aid')}:", "bold"), *lines, sep="\n")
+    else:
+        out.print(Panel(Group(*lines), title=w("First aid"), title_align="left", border_style="red"))
 
 
-def _cause_line(place: int, ranked: Ranked) -> Text:
+def _cause_line(place: int, ranked: Ranked, plain: bool = False) -> Text:
     return Text.assemble(
         f"{place}. ",
-        (bar(ranked.probability), "cyan"),
-        (f" {ranked.probability:4.0%}  {ranked.title}", "bold"),
+        ("" if plain else f"{bar(ranked.probability)} ", "cyan"),
+        (f"{ranked.probability:4.0%}  {ranked.title}", "bold"),
         (f"  {ranked.layer}/{ranked.id}", "dim"),
     )
 
@@ -174,10 +187,10 @@ def _print_ruled_out(diagnosis: Diagnosis, out: Console, w: Words) -> None:
     out.print()
 
 
-def question_panel(session: Session, option: Option, w: Words) -> Panel:
-    """The question, why it is asked, how to get it, what it costs."""
+def question_panel(session: Session, option: Option, w: Words, plain: bool = False) -> Panel | Group:
+    """The question, why it is asked, how to get it, what it costs; `plain` draws no box."""
     signal = session.book.signals[option.signal]
-    parts: list[Any] = [Text(signal.question, style="bold")]
+    parts: list[Any] = [Text(f"{w('Question')}: " * plain + signal.question, style="bold")]
     for place, (name, meaning) in enumerate(signal.outcomes.items(), 1):
         parts.append(Text.assemble((f"  {place} ", "bold"), name, (f"  {meaning}", "dim")))
     cost = f"{option.cost.minutes:.0f} min" + (f", {option.cost.gpu_hours:.1f} GPU-h" if option.cost.gpu_hours else "")
@@ -185,6 +198,8 @@ def question_panel(session: Session, option: Option, w: Words) -> Panel:
     for command in signal.commands[:1]:
         parts.append(Text(command.run, style="cyan"))
     parts.append(Text(f"{w('cost')}: {cost} · {w('tells')} {option.gain:.2f} bit", style="dim"))
+    if plain:
+        return Group(*parts)
     return Panel(Group(*parts), title=f"{signal.title}  ({signal.id})", title_align="left", border_style="blue")
 
 

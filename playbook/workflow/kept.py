@@ -1,4 +1,4 @@
-"""Diagnoses that were not finished: one small file each, written after every answer and offered again at the next start.
+"""Diagnoses that were not finished: one small file each, written after every answer and offered at the next start.
 
 A file is replaced whole (a killed process leaves the last complete one), holds moves and paths but no metrics, and is
 read as data from outside: a damaged one is listed as damaged and stops nobody.

@@ -73,9 +73,7 @@ def update(
     def edit(record: Record) -> Record:
         had = {t.fix for t in record.treatments}
         done = [Treatment(fix=name, outcome="unclear", at=utc(now)) for name in aid_done if name not in had]
-        return record.model_copy(
-            update={"moves": moves, "verdict": verdict, "treatments": [*record.treatments, *done]}
-        )
+        return record.model_copy(update={"moves": moves, "verdict": verdict, "treatments": [*record.treatments, *done]})
 
     with shelf(db) as store:
         return store.change(store.resolve(incident), edit)
@@ -88,7 +86,5 @@ def _move(doc: MoveDoc) -> Move:
     source: Any = doc.source or "person"
     origin = None if doc.at is None else Origin(doc.at.file, doc.at.line)
     likelihood = None if doc.likelihood is None else tuple((o, x) for o, x in doc.likelihood)
-    item = Evidence(
-        doc.signal, doc.state, source, doc.because, doc.step, doc.rank, doc.confidence, origin, likelihood
-    )
+    item = Evidence(doc.signal, doc.state, source, doc.because, doc.step, doc.rank, doc.confidence, origin, likelihood)
     return Move(doc.kind, doc.signal, item, cost)

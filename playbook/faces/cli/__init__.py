@@ -52,11 +52,27 @@ class LazyGroup(click.Group):
 
 @click.group(cls=LazyGroup, invoke_without_command=True, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(package_name="playbook", prog_name="playbook")
+@click.option("--plain", is_flag=True)
+@click.option("--serve", is_flag=True)
+@click.option("--port", type=click.IntRange(1, 65535))
+@click.option("--lang", metavar="CODE")
 @click.pass_context
-def playbook(ctx: click.Context) -> None:
-    """Find the cause of a failed training run (the whole text is in `faces/overview.py`)."""
-    if ctx.invoked_subcommand is None:
+def playbook(ctx: click.Context, plain: bool, serve: bool, port: int | None, lang: str | None) -> int | None:
+    """Find the cause of a failed training run (the whole text is in `faces/overview.py`).
+
+    Without a command it opens the guided terminal; the options are those of `playbook tui`.
+    """
+    if ctx.invoked_subcommand is not None:
+        if plain or serve or port or lang:
+            raise click.UsageError("--plain, --serve, --port and --lang go without a command, or after `tui`.", ctx)
+        return None
+    from playbook.faces.cli.tui import open_terminal
+    from playbook.faces.tui import Options
+
+    if not (plain or serve) and not (sys.stdin.isatty() and sys.stdout.isatty()):
         click.echo(ctx.get_help())
+        return 0
+    return open_terminal(Options(lang=lang), plain, serve, port)
 
 
 def main(args: Sequence[str] | None = None) -> None:

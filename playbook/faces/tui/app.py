@@ -177,7 +177,7 @@ class PlaybookApp(Jobs):
         desk, fresh = self._reading_for, False
         if desk is None:
             desk, fresh = self._new_desk(), True
-            self.remember(**{"recent": settings.opened(self.settings, message.paths).recent})
+            self.remember(recent=settings.opened(self.settings, message.paths).recent)
         desk.put_observed(message.found)
         desk.paths, desk.note = message.paths, ""
         desk.judge()
@@ -375,4 +375,3 @@ class PlaybookApp(Jobs):
 
         with suppress(OSError):
             kept.drop(name)
-

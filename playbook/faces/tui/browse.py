@@ -153,10 +153,12 @@ class Browse(Page):
             self._show(*self.future.pop())
 
     def action_copy(self) -> None:
-        if self.here is not None and self.top.library is not None:
-            if command := entry_text.command_of(self.top.library.book, *self.here):
-                self.app.copy_to_clipboard(command)
-                self.top.tell(self.w("copied"))
+        library = self.top.library
+        if self.here is None or library is None:
+            return
+        if command := entry_text.command_of(library.book, *self.here):
+            self.app.copy_to_clipboard(command)
+            self.top.tell(self.w("copied"))
 
     def action_page_down(self) -> None:
         self.query_one("#page").scroll_page_down(animate=False)

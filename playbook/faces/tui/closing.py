@@ -27,7 +27,9 @@ class CloseDialog(Dialog[None]):
         ("Ctrl+S", "close the incident", "finish"),
         ("Esc", "cancel", "close"),
     )
-    BINDINGS: ClassVar[list[BindingType]] = [Binding("ctrl+s", "finish", "Close the incident", show=False, priority=True)]
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("ctrl+s", "finish", "Close the incident", show=False, priority=True)
+    ]
 
     def compose(self) -> ComposeResult:
         with VerticalScroll(classes="box -large"):
@@ -49,10 +51,14 @@ class CloseDialog(Dialog[None]):
         for ranked in desk.diagnosis.causes[:_CAUSES]:
             share = f"{percent(ranked.probability):>4} "
             causes.append((ranked.id, Content.assemble((share, "$primary"), ranked.title)))
-        causes.append((OTHER, Content.styled(f"   · {self.w('something that is not in the book')}", "$foreground-muted")))
+        causes.append(
+            (OTHER, Content.styled(f"   · {self.w('something that is not in the book')}", "$foreground-muted"))
+        )
         causes.append((FALSE_ALARM, Content.styled(f"   · {self.w('false alarm')}", "$foreground-muted")))
         self.query_one("#cause", Rows).fill(causes)
-        fixes: list[tuple[str, Content | str] | None] = [("none", Content.styled(self.w("nothing yet"), "$foreground-muted"))]
+        fixes: list[tuple[str, Content | str] | None] = [
+            ("none", Content.styled(self.w("nothing yet"), "$foreground-muted"))
+        ]
         fixes += [(name, Content(desk.session.book.fixes[name].title)) for name in desk.diagnosis.fixes[:6]]
         self.query_one("#fix", Rows).fill(fixes)
         self.query_one("#cause").focus()

@@ -1,7 +1,6 @@
-"""The curve: one metric on the line API, with onset, resumes and marks of the learning rate; zoom, pan, several metrics.
+"""The curve as a widget on the line API: zoom, pan, a cursor that reads points, several metrics and ranks.
 
-Rows from the top: a rail of marks, the plot, the axis of steps. A column that holds a value which is no finite number is
-painted and carries a cross on the rail: colour is never the only sign.
+What it looks like is in `curve_draw.py`, how points become dots in `raster.py`.
 """
 
 from __future__ import annotations
@@ -10,9 +9,6 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
-from rich.cells import cell_len
-from rich.segment import Segment
-from rich.style import Style
 from textual import events
 from textual.binding import Binding, BindingType
 from textual.message import Message
@@ -21,17 +17,15 @@ from textual.strip import Strip
 from textual.widget import Widget
 
 from playbook.faces.tui import raster
+from playbook.faces.tui.curve_draw import GUTTER, STYLES, Frame, draw
 from playbook.faces.tui.desk import Mark
-from playbook.faces.tui.widgets import fit, rule
+from playbook.faces.tui.widgets import rule
 from playbook.faces.words import Words
 
 if TYPE_CHECKING:
     from playbook.series import Run
 
-_GUTTER = 8  # columns of value labels
 _ORDER = ("loss", "grad_norm", "lr", "loss_scale", "eval_loss")  # what people look at first
-_SIGNS = {"onset": "▼", "resume": "↺", "lr": "◆"}
-_WORDS = {"onset": "onset", "resume": "resume", "lr": "learning rate"}
 _CLOSEST = 8  # steps that fill the view at the deepest zoom
 _LINEAR = ("lr",)  # a ramp from zero would fill an axis in powers of ten
 
@@ -47,10 +41,7 @@ def order(keys: Sequence[Key]) -> list[Key]:
 class CurveView(Widget, can_focus=True):
     """`show(run, marks)` puts a run in; `first`..`last` are the steps in view."""
 
-    COMPONENT_CLASSES: ClassVar[set[str]] = {
-        "curve--line", "curve--after", "curve--bad", "curve--axis", "curve--onset", "curve--resume", "curve--lr",
-        "curve--cursor",
-    }  # fmt: skip
+    COMPONENT_CLASSES: ClassVar[set[str]] = {f"curve--{name}" for name in STYLES}
     DEFAULT_CSS = """
     CurveView { height: 8; border-top: solid $border-blurred; border-title-color: $text-muted;
  background: $background; }
@@ -268,14 +259,14 @@ class CurveView(Widget, can_focus=True):
             self.cursor = nearest
 
     def _step_at(self, x: int) -> float:
-        share = (x - _GUTTER + 0.5) / max(self._plot_width, 1)
+        share = (x - GUTTER + 0.5) / max(self._plot_width, 1)
         return self.first + min(max(share, 0.0), 1.0) * (self.last - self.first)
 
     # drawing
 
     @property
     def _plot_width(self) -> int:
-        return max(self.content_size.width - _GUTTER - 1, 0)
+        return max(self.content_size.width - GUTTER - 1, 0)
 
     @property
     def _plot_rows(self) -> int:
@@ -321,107 +312,9 @@ class CurveView(Widget, can_focus=True):
         if width < 8 or rows < 1 or self.line is None:
             return []
         cut = self._columns()
-        scale = self._axis(cut)
-        codes = raster.braille(cut, scale, rows)
-        bad = cut.bad.reshape(width, 2).sum(axis=1) > 0
-        here = {kind: self._places(kind) for kind in _SIGNS}
-        onset = here["onset"][0] if here["onset"] else None
-        strips = [self._rail(bad, here)]
-        for row in range(rows):
-            strips.append(self._plot_row(row, rows, codes[row], bad, here, onset, scale, cut))
-        strips.append(self._steps_row())
-        return strips
-
-    def _place(self, step: float) -> int | None:
-        """The column of a step, None out of view."""
-        if not self.first <= step <= self.last or self.last <= self.first:
-            return None
-        share = (step - self.first) / (self.last - self.first)
-        return min(int(share * self._plot_width), self._plot_width - 1)
-
-    def _places(self, kind: str) -> list[int]:
-        found = [self._place(m.step) for m in self.marks if m.kind == kind]
-        return sorted({c for c in found if c is not None})
-
-    def _style(self, name: str) -> Style:
-        return self.get_component_rich_style(f"curve--{name}")
-
-    def _rail(self, bad: np.ndarray, here: dict[str, list[int]]) -> Strip:
-        """Signs of what happened, the names of the first of each kind beside them where there is room."""
-        base = self.rich_style
-        cells: list[tuple[str, Style]] = [(" ", base)] * self._plot_width
-        for column in np.flatnonzero(bad):
-            cells[int(column)] = ("✗", self._style("onset"))
-        for kind in ("lr", "resume", "onset"):
-            for column in here[kind]:
-                cells[column] = (_SIGNS[kind], self._style(kind))
-            if here[kind]:
-                self._word_beside(cells, here[kind][0], kind)
-        segments = [Segment(" " * _GUTTER, base), *(Segment(text, style) for text, style in cells if text)]
-        return Strip(segments).adjust_cell_length(self.content_size.width, base).simplify()
-
-    def _word_beside(self, cells: list[tuple[str, Style]], column: int, kind: str) -> None:
-        text = self.w(_WORDS[kind])
-        if kind == "onset":
-            step = next(m.step for m in self.marks if m.kind == "onset" and self._place(m.step) == column)
-            text = f"{text} {step:,}"
-        wide = cell_len(text) + 1
-        for start in (column + 1, column - wide):
-            free = cells[max(start, 0) : start + wide]
-            if start >= 0 and len(free) == wide and all(c[0] == " " for c in free):
-                first = start + (1 if start > column else 0)
-                cells[first] = (text, self._style(kind))
-                for k in range(first + 1, first + cell_len(text)):
-                    cells[k] = ("", self._style(kind))
-                return
-
-    def _plot_row(
-        self,
-        row: int,
-        rows: int,
-        codes: np.ndarray,
-        bad: np.ndarray,
-        here: dict[str, list[int]],
-        onset: int | None,
-        scale: raster.Axis,
-        cut: raster.Columns,
-    ) -> Strip:
-        base, dim = self.rich_style, self._style("axis")
-        label = ""
-        if cut.limits is not None:
-            value = scale.high if row == 0 else scale.low if row == rows - 1 else None
-            label = raster.number(value) if value is not None else ""
-            if rows >= 7 and row == rows // 2 and not scale.log:
-                label = raster.number((scale.high + scale.low) / 2)
-            if scale.log and rows >= 3 and row == 1:
-                label = "log"
-        segments = [Segment(fit(label, _GUTTER - 1).rjust(_GUTTER - 1) + "▏", dim)]
-        cursor_step = self._cursor_step()
-        cursor = self._place(cursor_step) if cursor_step is not None else None
-        lines = {c: kind for kind in ("lr", "resume", "onset") for c in here[kind]}
-        plain, after, wrong = self._style("line"), self._style("after"), self._style("bad")
-        for c, code in enumerate(codes.tolist()):
-            style = after if onset is not None and c >= onset else plain
-            text = chr(code)
-            if code == raster.BLANK:
-                text = " "
-                if c == cursor:
-                    text, style = "│", self._style("cursor")
-                elif c in lines:
-                    text, style = "┊", self._style(lines[c])
-            elif c == cursor:
-                style = self._style("cursor")
-            segments.append(Segment(text, wrong if bad[c] else style))
-        return Strip(segments).adjust_cell_length(self.content_size.width, base).simplify()
-
-    def _steps_row(self) -> Strip:
-        low, high = f"{self.first:,.0f}", f"{self.last:,.0f}"
-        middle = f"{self.w('step')} {(self.first + self.last) / 2:,.0f}"
-        width = self._plot_width
-        gap = width - cell_len(low) - cell_len(high) - cell_len(middle)
-        if gap < 4:
-            text = low + " " * max(width - cell_len(low) - cell_len(high), 1) + high
-        else:
-            text = low + " " * (gap // 2) + middle + " " * (gap - gap // 2) + high
-        strip = Strip([Segment(" " * _GUTTER + text, self._style("axis"))])
-        return strip.adjust_cell_length(self.content_size.width, self.rich_style)
+        styles = {name: self.get_component_rich_style(f"curve--{name}") for name in STYLES}
+        frame = Frame(
+            width, rows, self.content_size.width, self.first, self.last, self.marks, self._cursor_step(), cut,
+            self._axis(cut), styles | {"": self.rich_style}, self.w,
+        )  # fmt: skip
+        return draw(frame)

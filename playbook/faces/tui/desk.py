@@ -181,7 +181,7 @@ class Mark:
 
 
 def marks(run: Run | None, evidence: tuple[Evidence, ...]) -> list[Mark]:
-    """Onset of the symptom, resumes (steps that go back, and what the log says), peak and jumps of the learning rate."""
+    """Onset of the symptom, resumes (steps that go back, and what the log says), peak and jumps of the rate."""
     if run is None:
         return []
     found = [Mark("onset", e.step, e.because) for e in evidence if e.signal == SHAPE and e.step is not None]
@@ -209,5 +209,3 @@ def _lr_marks(steps: np.ndarray, values: np.ndarray) -> list[Mark]:
     # Warm-up from zero and the last steps of a decay multiply, too: only a jump near the top is a change of plan.
     jumps = jumps[np.maximum(values[jumps], values[jumps - 1]) > 0.2 * values[top]]
     return found + [Mark("lr", int(steps[k]), "jump") for k in jumps[:MOST_MARKS] if abs(int(k) - top) > 1]
-
-

@@ -156,7 +156,9 @@ class EvidenceDialog(Dialog[None]):
         for place, (name, meaning) in enumerate((entry.outcomes if entry else {}).items(), 1):
             mark = "●" if known is not None and known.state == name else " "
             digit = str(place) if place <= 9 else "·"
-            body = Content.assemble((f"{digit} {mark} ", "$accent"), (name, "bold"), (f"  {meaning}", "$foreground-muted"))
+            body = Content.assemble(
+                (f"{digit} {mark} ", "$accent"), (name, "bold"), (f"  {meaning}", "$foreground-muted")
+            )
             rows.append((name, body))
         states = self.query_one(Rows)
         states.fill(rows)
@@ -230,8 +232,10 @@ class RecordDialog(Dialog[None]):
         title = self.query_one("#title", Line)
         title.value = desk.title
         title.placeholder = desk.symptom_title or self.w("without a title")
-        where = self.w("It is written into incident {id}.", id=desk.incident) if desk.incident else self.w(
-            "Evidence, questions, costs, verdict and the scene around the onset are kept."
+        where = (
+            self.w("It is written into incident {id}.", id=desk.incident)
+            if desk.incident
+            else self.w("Evidence, questions, costs, verdict and the scene around the onset are kept.")
         )
         self.query_one("#text", Static).update(Content.styled(where, "$foreground-muted"))
 
@@ -265,7 +269,7 @@ class AttachDialog(Dialog[None]):
         self.query_one(".box").border_title = self.w("Attach")
 
     @on(Line.Submitted)
-    def _attach(self) -> None:
+    def _store(self) -> None:
         path, link, note = (self.query_one(f"#{name}", Line).value.strip() for name in ("file", "link", "words"))
         desk = self.top.desk
         if desk is None or desk.incident is None or not (path or link or note):

@@ -32,7 +32,10 @@ def page(book: Book, kind: str, entry_id: str, w: Words) -> Content:
     entry = book.kind(kind)[entry_id]
     head = [
         Content.styled(entry.title, "bold"),
-        Content.styled(f"{w(kind)} / {entry.id}" + ("" if entry.status == "stable" else f" · {w(entry.status)}"), "$foreground-muted"),
+        Content.styled(
+            f"{w(kind)} / {entry.id}" + ("" if entry.status == "stable" else f" · {w(entry.status)}"),
+            "$foreground-muted",
+        ),
     ]
     body = _BODIES.get(type(entry), _plain)(entry, w)
     tail: list[Content] = []
@@ -100,7 +103,10 @@ def _cause(e: Cause, w: Words) -> Iterator[Content]:
     yield from _pairs(
         w("Evidence"),
         (
-            (signal, ", ".join(f"{o}: {w(word)}" for o, word in link.states.items()) + (f". {link.why}" if link.why else ""))
+            (
+                signal,
+                ", ".join(f"{o}: {w(word)}" for o, word in link.states.items()) + (f". {link.why}" if link.why else ""),
+            )
             for signal, link in telling
         ),
     )
@@ -195,14 +201,16 @@ def search(book: Book, words: str, most: int = 60) -> list[tuple[str, str, str]]
 
     texts = [f"{e.title} {e.id.replace('-', ' ')} {e.id}" for _, e in entries]
     wanted = utils.default_process(words)
-    hits = process.extract(wanted, texts, scorer=fuzz.WRatio, processor=utils.default_process, limit=most, score_cutoff=55)
+    hits = process.extract(
+        wanted, texts, scorer=fuzz.WRatio, processor=utils.default_process, limit=most, score_cutoff=55
+    )
     ranked = [(score, index) for _, score, index in hits]
     # A whole word in the text of an entry counts, too, where its title does not have it.
     terms = [t for t in wanted.split() if cell_len(t) > 2]
     seen = {index for _, index in ranked}
     for index, (_, entry) in enumerate(entries):
         if index not in seen and terms:
-            text = f"{getattr(entry, 'summary', '')} {getattr(entry, 'question', '')} {getattr(entry, 'mechanism', '')}".lower()
+            text = " ".join(str(getattr(entry, name, "")) for name in ("summary", "question", "mechanism")).lower()
             if all(t in text for t in terms):
                 ranked.append((50.0, index))
     ranked.sort(key=lambda hit: (-hit[0], hit[1]))

@@ -1,4 +1,4 @@
-"""Why: for and against one cause with their weights, its forms, what was ruled out and by what, what would change it."""
+"""Why: for and against one cause with their weights, its forms, what was ruled out by what, what would change it."""
 
 from __future__ import annotations
 

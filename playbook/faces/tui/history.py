@@ -70,7 +70,9 @@ class History(Page):
             return
         rows = self.query_one(Rows)
         width = max(rows.content_size.width - 1, 40)
-        shown: list[tuple[str, Content | str] | None] = [(row["id"], self._row(row, width)) for row in self.top.incidents]
+        shown: list[tuple[str, Content | str] | None] = [
+            (row["id"], self._row(row, width)) for row in self.top.incidents
+        ]
         empty = Content.styled(self.w("no incident is recorded yet"), "$foreground-muted")
         rows.fill(shown or [("", empty)])
         rule(rows, self.w(("all", "open", "closed")[self.state]), str(len(shown)) if shown else "")

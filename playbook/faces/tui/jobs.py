@@ -58,18 +58,17 @@ class Jobs(App[None]):
     def read_files(self, paths: tuple[str, ...], book: Book, token: int) -> None:
         """Read and look; a fault of a file and a fault of ours both end as one line."""
         begin = time.perf_counter()
+        where = ", ".join(paths)
         try:
-            ingest = self._ingest
-            if ingest is None:
-                from playbook.workflow.ingest import ingest
-            found = ingest(paths, book, progress=lambda name: self.post_message(say.Reading(name, token)))
+            read = self._ingest or _ingest()
+            found = read(paths, book, progress=lambda name: self.post_message(say.Reading(name, token)))
         except PlaybookError as error:
             self.post_message(say.Failed("read", error, token))
         except MemoryError:
-            error = PlaybookError(", ".join(paths), "is too large for the memory of this machine", "cut it")
-            self.post_message(say.Failed("read", error, token))
+            large = PlaybookError(where, "is too large for the memory of this machine", "cut it, or read a part")
+            self.post_message(say.Failed("read", large, token))
         except Exception as error:
-            ours = PlaybookError(", ".join(paths), f"cannot be read: {_line(error)}", "please report this file")
+            ours = PlaybookError(where, f"cannot be read: {_line(error)}", "please report this file")
             self.post_message(say.Failed("read", ours, token))
         else:
             self.post_message(say.ReadDone(found, paths, token, time.perf_counter() - begin))
@@ -126,6 +125,12 @@ class Jobs(App[None]):
         except Exception as error:
             ours = PlaybookError(self.shop.db or "the incident store", _line(error), "the session is kept; try again")
             self.post_message(say.Failed(name, ours))
+
+
+def _ingest() -> Ingest:
+    from playbook.workflow.ingest import ingest
+
+    return ingest
 
 
 def _line(error: Exception) -> str:

@@ -1,4 +1,4 @@
-"""What the command palette lists: every page and action, every symptom to start from, entries of the book, open incidents."""
+"""What the command palette lists: pages, actions, symptoms to start from, entries of the book, open incidents."""
 
 from __future__ import annotations
 

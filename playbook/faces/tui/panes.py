@@ -201,7 +201,9 @@ class CausesPane(Widget, can_focus=True):
             lines.append(self._unknown(width))
         for a, b, share in desk.diagnosis.coupled[:1]:
             if len(lines) + 2 <= room:
-                lines.append(Content.styled(fit(f"{self.w('both at once')} {percent(share)}:", width), "$foreground-muted"))
+                lines.append(
+                    Content.styled(fit(f"{self.w('both at once')} {percent(share)}:", width), "$foreground-muted")
+                )
                 lines.append(Content.styled(fit(f"  {a} + {b}", width), "$foreground-muted"))
         return paragraphs(lines)
 

@@ -17,7 +17,11 @@ from playbook.faces.tui.widgets import Hint, Hints, Line, Rows, fit
 class Plan(Dialog[None]):
     """Enter puts the question first; words find any signal of the book."""
 
-    HINTS: ClassVar[tuple[Hint, ...]] = (("Enter", "ask this", ""), ("Tab", "search", "app.focus_next"), ("Esc", "close", "close"))
+    HINTS: ClassVar[tuple[Hint, ...]] = (
+        ("Enter", "ask this", ""),
+        ("Tab", "search", "app.focus_next"),
+        ("Esc", "close", "close"),
+    )
 
     def compose(self) -> ComposeResult:
         with Vertical(classes="box -large"):
@@ -61,7 +65,10 @@ class Plan(Dialog[None]):
             gap = " " * max(width - 2 - len(tail) - Content(title).cell_length, 0)
             body = Content.assemble(sign, (title, "bold"), gap, (tail, "$foreground-muted"))
             shown.append((name, body + Content.styled(f"\n  {fit(signal.question, width - 2)}", "$foreground-muted")))
-        rows.fill(shown or [("", Content.styled(self.w("nothing is left that would tell much"), "$foreground-muted"))], keep=False)
+        rows.fill(
+            shown or [("", Content.styled(self.w("nothing is left that would tell much"), "$foreground-muted"))],
+            keep=False,
+        )
 
     @on(Line.Submitted)
     def _entered(self) -> None:

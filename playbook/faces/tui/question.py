@@ -136,7 +136,11 @@ class QuestionPane(VerticalScroll):
             return Content.assemble(*parts, (text, "$foreground-muted"))
         room = 40 if self._width >= 56 else 22
         for place, row in enumerate(rows):
-            parts += [("; " if place else "", "$foreground-muted"), (row.outcome, "$primary"), (f" ← {fit(row.title, room)}", "$foreground-muted")]
+            parts += [
+                ("; " if place else "", "$foreground-muted"),
+                (row.outcome, "$primary"),
+                (f" ← {fit(row.title, room)}", "$foreground-muted"),
+            ]
         return Content.assemble(*parts)
 
     def _outcomes(self, desk: Desk, signal: Signal) -> None:
@@ -150,7 +154,11 @@ class QuestionPane(VerticalScroll):
             head = Content.assemble((f"{digit}{sure} ", "bold $accent"), (name, "bold"))
             room = width - 3 - wide - 2
             if room >= 24:
-                body = head + Content(" " * (wide - len(name) + 2)) + Content.styled(fit(meaning, room), "$foreground-muted")
+                body = (
+                    head
+                    + Content(" " * (wide - len(name) + 2))
+                    + Content.styled(fit(meaning, room), "$foreground-muted")
+                )
                 indent = 3 + wide + 2
             else:
                 body = head + Content.styled(f"  {fit(meaning, width - 5 - len(name))}", "$foreground-muted")
@@ -204,7 +212,12 @@ class QuestionPane(VerticalScroll):
                 fix = desk.session.book.fixes[name]
                 tail = f"  {fix.minutes:.0f} min, {self.w('risk')} {self.w(fix.risk)}"
                 title = fit(fix.title, width - 3 - len(tail))
-                rows.append((f"fix:{name}", Content.assemble((f"{place}  ", "bold $accent"), title, (tail, "$foreground-muted"))))
+                rows.append(
+                    (
+                        f"fix:{name}",
+                        Content.assemble((f"{place}  ", "bold $accent"), title, (tail, "$foreground-muted")),
+                    )
+                )
         self.query_one("#ask", Static).update(paragraphs(lines))
         outcomes = self.query_one("#outcomes", Rows)
         outcomes.display = bool(rows)

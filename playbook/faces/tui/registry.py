@@ -28,18 +28,24 @@ class Entry:
 
 
 _HERE = "playbook.faces.tui"
+
+
+def _own(name: str, attribute: str, command: str = "", help: str = "", key: str = "", needs: str = "") -> Entry:
+    return Entry(name, f"{_HERE}.{name}", attribute, command, help, key, needs)
+
+
 SCREENS: tuple[Entry, ...] = (
-    Entry("welcome", f"{_HERE}.welcome", "Welcome"),
-    Entry("diagnosis", f"{_HERE}.diagnosis", "DiagnosisPage"),
-    Entry("browse", f"{_HERE}.browse", "Browse", "Search the book", "symptoms, signals, causes, fixes, cases", "b", "book"),
-    Entry("history", f"{_HERE}.history", "History", "Past incidents", "recorded incidents and unfinished diagnoses", "H"),
-    Entry("curve", f"{_HERE}.curve_page", "CurvePage", "Curves", "several metrics over the same steps", "f", "desk"),
-    Entry("explain", f"{_HERE}.explain", "Explain", "Explain", "for, against, ruled out, what would change it", "e", "desk"),
-    Entry("whatif", f"{_HERE}.whatif", "WhatIf", "What if", "try an answer without keeping it", "i", "desk"),
-    Entry("plan", f"{_HERE}.plan", "Plan", "Other questions", "everything that is worth asking, best first", "n", "desk"),
-    Entry("watch", f"{_HERE}.watch", "Watch", "Watch a live file", "follow a metrics file or a log as it grows", "W", "book"),
-    Entry("help", f"{_HERE}.help", "Help", "Keys", "the keys of this screen", "question_mark"),
-)  # fmt: skip
+    _own("welcome", "Welcome"),
+    _own("diagnosis", "DiagnosisPage"),
+    _own("browse", "Browse", "Search the book", "symptoms, signals, causes, fixes, cases", "b", "book"),
+    _own("history", "History", "Past incidents", "recorded incidents, open and closed", "H"),
+    _own("curve_page", "CurvePage", "Curves", "several metrics over the same steps", "f", "desk"),
+    _own("explain", "Explain", "Explain", "for, against, ruled out, what would change it", "e", "desk"),
+    _own("whatif", "WhatIf", "What if", "try an answer without keeping it", "i", "desk"),
+    _own("plan", "Plan", "Other questions", "everything that is worth asking, best first", "n", "desk"),
+    _own("watch", "Watch", "Watch a live file", "follow a metrics file or a log as it grows", "W", "book"),
+    _own("help", "Help", "Keys", "the keys of this screen", "question_mark"),
+)
 BY_NAME = {entry.name: entry for entry in SCREENS}
 
 

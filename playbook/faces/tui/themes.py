@@ -1,4 +1,4 @@
-"""Two themes of our own, dark and light, beside those that Textual brings; red is kept for first aid and bad numbers."""
+"""Two themes of our own, dark and light, beside those of Textual; red is kept for first aid and bad numbers."""
 
 from __future__ import annotations
 

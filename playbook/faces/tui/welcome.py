@@ -69,7 +69,9 @@ class Welcome(Page):
                 yield Rows(id="symptoms")
             with Vertical(id="have"):
                 yield Rows(id="resume")
-                yield Line(placeholder=self.w("path of a metrics file, a log or a folder"), suggester=_Paths(), id="path")
+                yield Line(
+                    placeholder=self.w("path of a metrics file, a log or a folder"), suggester=_Paths(), id="path"
+                )
                 yield Rows(id="files")
 
     def on_mount(self) -> None:
@@ -107,7 +109,9 @@ class Welcome(Page):
         rows = self.query_one("#symptoms", Rows)
         library = self.top.library
         if self.top.book_error is not None:
-            rows.fill([("", Content.styled(self.w("the book does not hold: {error}", error=self.top.book_error), "$error"))])
+            rows.fill(
+                [("", Content.styled(self.w("the book does not hold: {error}", error=self.top.book_error), "$error"))]
+            )
             return
         if library is None:
             rows.fill([("", Content.styled(self.w("reading the book ..."), "$foreground-muted"))])
@@ -121,7 +125,9 @@ class Welcome(Page):
             title = entry.title if entry is not None else name
             digit = str(place) if place <= 9 else " "
             line = Content.assemble((f"{digit} ", "$foreground-muted"), (fit(title, width - 2), "bold"))
-            under = Content.styled(f"\n  {fit(meaning, width - 2)}", "$foreground-muted") if self.has_class("-high") else ""
+            under = (
+                Content.styled(f"\n  {fit(meaning, width - 2)}", "$foreground-muted") if self.has_class("-high") else ""
+            )
             shown.append((name, line + under))
         rows.fill(shown)
         rule(rows, self.w("What do you see?"), self.w("{n} causes in the book", n=len(library.book.causes)))
@@ -137,11 +143,13 @@ class Welcome(Page):
             for row in kept.listing()[0][:8]:
                 self.kept[row.name] = row
                 shown.append((f"kept:{row.name}", self._kept_row(row, width)))
-        for row in self.top.incidents[:12]:
-            text = Content.assemble(("● ", "$warning"), fit(f"{row['id']} {row['title']}", width - 2))
-            shown.append((f"incident:{row['id']}", text))
+        for past in self.top.incidents[:12]:
+            text = Content.assemble(("● ", "$warning"), fit(f"{past['id']} {past['title']}", width - 2))
+            shown.append((f"incident:{past['id']}", text))
         if not shown:
-            shown.append(("demo", Content.assemble(("▷ ", "$accent"), fit(self.w("the demo: a 7B run that broke"), width - 2))))
+            shown.append(
+                ("demo", Content.assemble(("▷ ", "$accent"), fit(self.w("the demo: a 7B run that broke"), width - 2)))
+            )
         rows.fill(shown)
         rule(rows, self.w("Go on"), fit(self.top.kept_error, width))
 
@@ -151,7 +159,9 @@ class Welcome(Page):
         what = row.title or ", ".join(PurePath(p).name for p in row.paths[:2]) or self.w("without files")
         tail = f" {self.w('{n} answers', n=row.answers)} {row.saved_at[5:16].replace('T', ' ')}"
         sign = "◌ " if alive(row) else "◐ "
-        return Content.assemble((sign, "$accent"), pad(what, max(width - 2 - len(tail), 8)), (tail, "$foreground-muted"))
+        return Content.assemble(
+            (sign, "$accent"), pad(what, max(width - 2 - len(tail), 8)), (tail, "$foreground-muted")
+        )
 
     def _show_files(self) -> None:
         rows = self.query_one("#files", Rows)

@@ -82,7 +82,9 @@ class WhatIf(Page):
             entry = desk.session.book.signals[signal]
             shown.append(("", Content.styled(fit(entry.title, width), "bold")))
             for name, meaning in entry.outcomes.items():
-                head = Content.assemble("  ", (name, "$primary"), (fit(f"  {meaning}", width - 2 - len(name)), "$foreground-muted"))
+                head = Content.assemble(
+                    "  ", (name, "$primary"), (fit(f"  {meaning}", width - 2 - len(name)), "$foreground-muted")
+                )
                 shown.append((f"{signal}={name}", head))
         rows.fill(shown or [("", Content.styled(self.w("nothing fits"), "$foreground-muted"))])
         self._show()
@@ -104,7 +106,9 @@ class WhatIf(Page):
         signal, _, state = chosen.partition("=")
         after = desk.session.what_if(signal, state).diagnosis(explained=False)
         before = desk.now()
-        lines: list[Content | None] = [Content.assemble((f"{signal} = ", "$foreground-muted"), (state, "bold $primary"))]
+        lines: list[Content | None] = [
+            Content.assemble((f"{signal} = ", "$foreground-muted"), (state, "bold $primary"))
+        ]
         if after.healthy:
             lines.append(Content.styled(self.w("healthy: nothing to report"), "$success"))
         width = max(self.query_one("#text").content_size.width, 24)
@@ -114,12 +118,9 @@ class WhatIf(Page):
             move = ranked.probability - was
             arrow = "  " if abs(move) < 0.005 else "▲ " if move > 0 else "▼ "
             lines.append(Content.styled(fit(ranked.title, width), "bold"))
-            lines.append(
-                Content.assemble(
-                    (bar(was, size), "$foreground-muted"), f" {percent(was):>4}  →  ", (bar(ranked.probability, size), "$primary"),
-                    (f" {percent(ranked.probability):>4} ", "bold"), arrow,
-                )
-            )  # fmt: skip
+            line = Content.assemble((bar(was, size), "$foreground-muted"), f" {percent(was):>4}  →  ")
+            meter = (bar(ranked.probability, size), "$primary")
+            lines.append(Content.assemble(line, meter, (f" {percent(ranked.probability):>4} ", "bold"), arrow))
         word = self.w("decided") if after.decided else f"{self.w('undecided')}: {self.w(after.why_undecided)}"
         lines += [Content(""), Content.styled(word, "$success" if after.decided else "$warning")]
         if after.next is not None:

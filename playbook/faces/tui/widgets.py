@@ -30,7 +30,7 @@ def pad(text: str, width: int) -> str:
 
 
 def wrap(text: str, width: int) -> list[str]:
-    """Lines of at most `width` columns, broken at blanks, inside a word only where it does not fit (Chinese: anywhere)."""
+    """Lines of at most `width` columns, broken at blanks, inside a word only where it does not fit (as in Chinese)."""
     lines, line = [], ""
     for word in text.split():
         longer = f"{line} {word}" if line else word
@@ -92,7 +92,7 @@ class Rows(OptionList):
     ]
 
     def fill(self, rows: Sequence[tuple[str, Content | str] | None], keep: bool = True) -> None:
-        """Replace the rows ((id, text); None is a line between); the highlighted one stays where its id is still there."""
+        """Replace the rows ((id, text); None is a line between); the highlight stays where its id is still there."""
         before = self.current if keep else None
         self.clear_options()
         self.add_options(
