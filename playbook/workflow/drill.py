@@ -16,6 +16,7 @@ import numpy as np
 
 from playbook.engine.advice import first_aid, fix_cost
 from playbook.engine.belief import Belief, posterior
+from playbook.engine.diagnosis import IDLE_GAIN, IDLE_RATE
 from playbook.engine.tables import SHAPE, Tables
 from playbook.engine.value import MINUTES_PER_GPU_HOUR, WAITING_WEIGHT, Cost, Option, RunSize, gains, options
 from playbook.errors import PlaybookError
@@ -235,7 +236,7 @@ class Game:
         gain = gains(self.drill.tables, belief, known)
         plan = self._plan()
         best = plan[0] if plan else None
-        mine = next((o for o in plan if o.signal == signal), None)
+        mine = next((o for o in plan if o.signal == signal), None)  # None: not worth asking at all
         state = self.drill.oracle.get(signal, UNKNOWN)
         before = self.cost
         self.session.answer(signal, state, source="case")
@@ -255,12 +256,14 @@ class Game:
         return state
 
     def _plan(self) -> list[Option]:
+        """What the engine would look at now, best first: what is idle to it is left out, as in a diagnosis."""
         known = {e.signal for e in self.session.evidence}
         belief = posterior(self.drill.tables, self.session.evidence)
-        return options(
+        found = options(
             self.drill.tables, belief, self.drill.book.signals, known, self.session.closed, self.drill.size,
             self.session.clusters_done,
         )  # fmt: skip
+        return [o for o in found if o.gain >= IDLE_GAIN and o.rate >= IDLE_RATE]
 
     def aid(self, fix: str) -> bool:
         """Name the first aid; only the first naming counts."""
@@ -351,3 +354,9 @@ def by_seed(seed: int, library: Library) -> Drill:
     if not codes:
         raise PlaybookError("drill", "the book has no cases", "name a case file")
     return find(codes[dice("drill", str(seed)).randrange(len(codes))], library, seed)
+
+
+def level(drill: Drill) -> int:
+    """How hard it begins, 1 to 4: by the share that the alert alone gives to the true mechanism."""
+    chance, leads = drill.chance(posterior(drill.tables, drill.alert))
+    return 1 if leads else 2 if chance >= 0.1 else 3 if chance >= 0.03 else 4

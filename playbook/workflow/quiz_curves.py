@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from pathlib import Path
 
 import numpy as np
 
@@ -142,20 +143,26 @@ def published_specs(ground: Ground) -> Iterator[Spec]:
 
 
 def published(ground: Ground, spec: Spec) -> Card | None:
+    case = ground.book.cases[spec.node[1]]
+    picture = case_picture(case.metrics, ground.book.files["cases", case.id].parent)
+    if picture is None:
+        return None
+    shape = str(case.answers["loss-shape"])
+    links: tuple[Link, ...] = (_symptom(ground, shape), ("cases", case.id))
+    return _symptom_card(ground, spec, shape, picture, links, case.sources[0])
+
+
+def case_picture(metrics: Sequence[str], folder: Path) -> Picture | None:
+    """The curves of a case's metric files; None where it has none."""
     from playbook import readers
 
-    case = ground.book.cases[spec.node[1]]
-    folder = ground.book.files["cases", case.id].parent
-    run = readers.read([str(folder / name) for name in case.metrics])
+    if not metrics:
+        return None
+    run = readers.read([str(folder / name) for name in metrics])
     panels = []
     for metric in _PUBLISHED:
         series = run.one(metric)
         if series is not None and len(series):
             every = max(1, len(series) // _MOST_POINTS)
             panels.append(Panel(metric, series.steps[::every], series.values[::every]))
-    if not panels:
-        return None
-    picture = Picture(tuple(panels), ", ".join(p.metric for p in panels))
-    shape = str(case.answers["loss-shape"])
-    links: tuple[Link, ...] = (_symptom(ground, shape), ("cases", case.id))
-    return _symptom_card(ground, spec, shape, picture, links, case.sources[0])
+    return Picture(tuple(panels), ", ".join(p.metric for p in panels)) if panels else None

@@ -95,7 +95,7 @@ def next_check(ground: Ground, spec: Spec) -> Card | None:
 
 
 def _worth(ground: Ground, option: value.Option, share: float) -> str:
-    hours = ground.say(", {n:.1f} GPU-hours", n=option.cost.gpu_hours) if option.cost.gpu_hours else ""
+    hours = ground.say(", {n:.1f} GPU-hours", n=option.cost.gpu_hours) if option.cost.gpu_hours >= 0.05 else ""
     return ground.say(
         "Tells {bits:.2f} bit for {minutes:.0f} minutes{hours}: {share:.0%} of the best.",
         bits=option.gain, minutes=option.cost.minutes, hours=hours, share=share,

@@ -203,11 +203,11 @@ def order(ground: Ground, spec: Spec) -> Card | None:
     if signal is None:
         return None
     steps = (
-        say("First aid: {title}", title=aid.title),
-        say("Confirm the suspicion: {question}", question=book.signals[signal].question),
-        say("Mend: {title}", title=fix.title),
-        say("See that it holds: {cured}", cured=first_sentence(fix.cured)),
-        say("Keep it from coming back: {test}", test=first_sentence(cause.regression)),
+        aid.title,
+        say("Look: {question}", question=book.signals[signal].question),
+        fix.title,
+        say("See whether this holds: {cured}", cured=first_sentence(fix.cured)),
+        first_sentence(cause.regression),
     )
     return Card(
         spec,

@@ -1,0 +1,142 @@
+"""Asking cards one by one: of a person at the terminal, or of a file of answers."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from datetime import UTC, datetime
+
+from rich.console import Console
+from rich.text import Text
+
+from playbook.errors import PlaybookError
+from playbook.faces.quiz_screen import HELP, print_card, print_interview_question, print_mark, print_sat
+from playbook.faces.replies import Reply, ask, ask_many
+from playbook.faces.words import Words
+from playbook.workflow.interview import Sat, sit
+from playbook.workflow.progress import Progress
+from playbook.workflow.quiz import take
+from playbook.workflow.quiz_cards import Card, Point
+from playbook.workflow.quiz_marks import Mark, heard, mark
+
+_LEAVE = ("q", "quit", "exit")
+_EASY = "e"
+
+
+def show(cards: Sequence[Card], out: Console, w: Words) -> None:
+    """The sheet without its key: what is printed where nobody can be asked."""
+    for place, card in enumerate(cards, 1):
+        print_card(card, out, w, place, len(cards))
+
+
+def show_interview(asked: Sequence[tuple[Card, bool]], out: Console, w: Words) -> None:
+    for place, (card, opening) in enumerate(asked, 1):
+        print_interview_question(card, opening, out, w, place, len(asked))
+
+
+def run(
+    cards: Sequence[Card],
+    given: dict[str, Reply] | list[Reply] | None,
+    progress: Progress,
+    out: Console,
+    w: Words,
+    quiet: bool = False,
+) -> list[Mark | None]:
+    """Ask, mark, explain, store. None for a card that was not answered. Raises for a file's answer that is none."""
+    marks: list[Mark | None] = []
+    for place, card in enumerate(cards):
+        if not quiet:
+            print_card(card, out, w, place + 1, len(cards))
+        begun = time.monotonic()
+        easy = False
+        if given is None:
+            answered = _person(card, out, w)
+            if answered is None:
+                break
+            marked, easy = answered
+            seconds = time.monotonic() - begun
+        else:
+            reply = _from(given, card, place)
+            if reply is None:
+                marks.append(None)
+                continue
+            try:
+                marked, seconds = mark(card, reply.text, reply.ticks), reply.seconds
+            except PlaybookError as error:
+                raise PlaybookError(
+                    f"{card.id}: {error.problem.where}", error.problem.what, error.problem.hint
+                ) from None
+        due = take(progress, card, marked, datetime.now(UTC), seconds, easy)
+        if not quiet:
+            print_mark(card, marked, out, w, due)
+        marks.append(marked)
+    return marks + [None] * (len(cards) - len(marks))
+
+
+def _from(given: dict[str, Reply] | list[Reply], card: Card, place: int) -> Reply | None:
+    if isinstance(given, dict):
+        return given.get(card.id)
+    return given[place] if place < len(given) and given[place].text else None
+
+
+def _person(card: Card, out: Console, w: Words) -> tuple[Mark, bool] | None:
+    """(mark, was it easy) of a person's answer; None where the person leaves."""
+    if card.form == "free":
+        out.print(Text(w(HELP["free"]), style="dim"))
+        text = ask_many(out)
+        if text is None or text.strip().lower() in _LEAVE:
+            return None
+        return mark(card, text, _ticks(card, text, out, w)), False
+    while True:
+        reply = ask(out, w(HELP[card.form]))
+        if reply is None or reply.lower() in _LEAVE:
+            return None
+        easy = reply.lower().endswith(f" {_EASY}")
+        try:
+            return mark(card, reply[:-2] if easy else reply), easy
+        except PlaybookError as error:
+            out.print(Text(f"{w(error.problem.what)}: {error.problem.hint}; {w('q leaves')}", style="yellow"))
+
+
+def _ticks(card: Card, text: str, out: Console, w: Words) -> tuple[str, ...]:
+    """Key points that were not recognised, for the person to tick: only they know what they meant."""
+    said = heard(card.points, text)
+    rest = [p for p in card.points if p.label not in said]
+    if not rest:
+        return ()
+    out.print(Text(w("Not recognised. Which of these did you say, in other words?"), style="bold"))
+    for number, point in enumerate(rest, 1):
+        out.print(Text(f"  {number} {point.label}: {point.text}"))
+    reply = ask(out, w("numbers, or nothing")) or ""
+    chosen = {int(n) for n in reply.replace(",", " ").split() if n.isdigit()}
+    return tuple(p.label for number, p in enumerate(rest, 1) if number in chosen)
+
+
+def interview(
+    asked: Sequence[tuple[Card, bool]],
+    given: dict[str, Reply] | list[Reply] | None,
+    parts: Sequence[Point],
+    out: Console,
+    w: Words,
+    quiet: bool = False,
+) -> list[Sat]:
+    """Questions with the clock running; the check comes after each answer."""
+    sittings: list[Sat] = []
+    for place, (card, opening) in enumerate(asked):
+        if not quiet:
+            print_interview_question(card, opening, out, w, place + 1, len(asked))
+        if given is None:
+            out.print(Text(w(HELP["free"]), style="dim"))
+            begun = time.monotonic()
+            text = ask_many(out)
+            if text is None or text.strip().lower() in _LEAVE:
+                break
+            seconds = time.monotonic() - begun
+            sat = sit(card, text, seconds, parts, opening, _ticks(card, text, out, w))
+        else:
+            reply = _from(given, card, place) or Reply("")
+            sat = sit(card, reply.text, reply.seconds, parts, opening, reply.ticks)
+        if not quiet:
+            print_sat(sat, len(parts), out, w)
+        sittings.append(sat)
+    return sittings
