@@ -1,0 +1,93 @@
+"""`playbook site`: build the static site, or serve a built one on this machine."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+import click
+
+from playbook.errors import PlaybookError
+from playbook.faces.cli import common
+
+
+@click.group(short_help="Build or serve the static site of playbooks.")
+def site() -> None:
+    """The on-call site: works from a server, from a folder and without a network; reads without a script."""
+
+
+@site.command()
+@click.option(
+    "--out", default="out/site", show_default=True, type=click.Path(path_type=Path), help="Folder to fill."
+)
+@click.option("--lang", "languages", default="en,zh", show_default=True, help="Languages; the first is the front door.")
+@click.option(
+    "--base-url",
+    default="http://127.0.0.1:8000/",
+    show_default=True,
+    metavar="URL",
+    help="Where the site will stand: for the feed, the sitemap, runbooks.json and the 404 page.",
+)
+@click.option("--no-incidents", is_flag=True, help="Leave the recorded incidents out.")
+@common.json_option
+@common.knowledge_option
+@common.db_option
+def build(
+    out: Path,
+    languages: str,
+    base_url: str,
+    no_incidents: bool,
+    as_json: bool,
+    packs: tuple[Path, ...],
+    db: str | None,
+) -> int:
+    """Build the site of the book and of the recorded incidents.
+
+    It is built aside and swapped in whole; the same book and incidents give the same bytes.
+    """
+    from playbook.faces.site.build import Edition
+    from playbook.faces.site.build import build as build_site
+    from playbook.faces.words import words
+    from playbook.workflow.book import open_book
+    from playbook.workflow.published import published
+
+    codes = [code.strip() for code in languages.split(",") if code.strip()]
+    if not codes or len(set(codes)) != len(codes):
+        raise PlaybookError(f"--lang {languages}", "names no language, or one twice", "write for example --lang en,zh")
+    if not base_url.startswith(("http://", "https://")):
+        raise PlaybookError(f"--base-url {base_url}", "is no web address", "it begins with http:// or https://")
+    began = time.monotonic()
+    editions = [Edition(code, words(code), open_book(packs, lang=code).book) for code in codes]
+    incidents = () if no_incidents else published(db)
+    built = build_site(out, editions, incidents, base_url, common.narrator(as_json))
+    common.hush()
+    seconds = time.monotonic() - began
+    if as_json:
+        common.emit(
+            {
+                "out": str(built.out),
+                "index": str(built.out / "index.html"),
+                "languages": codes,
+                "pages": built.pages,
+                "files": built.files,
+                "bytes": built.bytes,
+                "incidents": len(incidents),
+                "seconds": round(seconds, 2),
+            }
+        )
+    else:
+        size = built.bytes / 1e6
+        click.echo(f"{built.pages} pages, {len(incidents)} incidents, {size:.1f} MB in {seconds:.1f} s")
+        click.echo(f"open {built.out / 'index.html'}")
+    return 0
+
+
+@site.command()
+@click.option("--dir", "folder", default="out/site", show_default=True, type=click.Path(path_type=Path), help="A built site.")
+@click.option("--port", default=8000, show_default=True, type=click.IntRange(0, 65535), help="0 takes a free one.")
+def serve(folder: Path, port: int) -> int:
+    """Serve a built site to this machine, until Ctrl+C."""
+    from playbook.faces.site.serve import serve as serve_site
+
+    serve_site(folder, port, click.echo)
+    return 0

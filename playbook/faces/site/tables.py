@@ -1,0 +1,170 @@
+"""The engine's tables and texts for the browser: the same numbers that the command line computes with.
+
+`tables.js` holds numbers only and is the same for all languages; `texts.<lang>.js` holds what is shown. Rows of
+likelihoods repeat a lot, so each distinct row is written once. Numbers are cut to 15 significant digits, which
+is nearer than 1e-14 to the engine's own and the same text on every machine.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from playbook.engine import advice, belief, diagnosis, value
+from playbook.engine.tables import IMPOSSIBLE, SHAPE, Tables
+from playbook.faces.pages.shelf import Shelf
+from playbook.knowledge.loader import Book
+from playbook.workflow.session import UNKNOWN, UNSURE
+
+DIGITS = 15
+
+
+def constants() -> dict[str, Any]:
+    """Every number that the engine's modules fix."""
+    return {
+        "discount": belief.DISCOUNT,
+        "temperature": belief.TEMPERATURE,
+        "unknownPrior": belief.UNKNOWN_PRIOR,
+        "authoredPairsPrior": belief.AUTHORED_PAIRS_PRIOR,
+        "otherPairsPrior": belief.OTHER_PAIRS_PRIOR,
+        "pairCandidates": belief.PAIR_CANDIDATES,
+        "rulesOut": belief.RULES_OUT,
+        "impossible": IMPOSSIBLE,
+        "decide": diagnosis.DECIDE,
+        "decideEvidence": diagnosis.DECIDE_EVIDENCE,
+        "certain": diagnosis.CERTAIN,
+        "idleGain": diagnosis.IDLE_GAIN,
+        "idleRate": diagnosis.IDLE_RATE,
+        "minutesPerGpuHour": value.MINUTES_PER_GPU_HOUR,
+        "waitingWeight": value.WAITING_WEIGHT,
+        "overheadMinutes": value.OVERHEAD_MINUTES,
+        "dangerMinutes": value.DANGER_MINUTES,
+        "readOffMinutes": value.READ_OFF_MINUTES,
+        "riskMinutes": advice.RISK_MINUTES,
+        "worthNaming": advice.WORTH_NAMING,
+        "mostRepairs": advice.MOST,
+        "gpus": value.RunSize().gpus,
+        "stepSeconds": value.RunSize().step_seconds,
+        "shape": SHAPE,
+        "unknown": UNKNOWN,
+        "unsure": UNSURE,
+    }
+
+
+def numbers(book: Book, tables: Tables) -> dict[str, Any]:
+    """The document behind `tables.js`; tests read it too."""
+    signals = []
+    for name in tables.signals:
+        where = tables.columns[name]
+        rows: list[list[float]] = []
+        places: dict[tuple[float, ...], int] = {}
+        cells = []
+        for h in range(len(tables.causes)):
+            row = tuple(_cut(x) for x in tables.likelihood[h, where])
+            if row not in places:
+                places[row] = len(rows)
+                rows.append(list(row))
+            cells.append(places[row])
+        entry = book.signals[name]
+        signals.append(
+            {
+                "id": name,
+                "group": entry.group,
+                "cluster": entry.cluster,
+                "minutes": entry.minutes,
+                "steps": entry.steps,
+                "gpus": entry.gpus,
+                "danger": entry.danger,
+                "answered": _cut(tables.answered[name]),
+                "outcomes": list(tables.outcomes[name]),
+                "background": [_cut(x) for x in tables.background[where]],
+                "rows": rows,
+                "cells": cells,
+            }
+        )
+    fixes = [
+        {
+            "id": f.id,
+            "kind": f.kind,
+            "treats": list(f.treats),
+            "symptoms": list(f.symptoms),
+            "minutes": f.minutes,
+            "gpuSteps": f.gpu_steps,
+            "risk": f.risk,
+        }
+        for f in book.fixes.values()
+        if f.status != "deprecated"
+    ]
+    return {
+        "constants": constants(),
+        "causes": list(tables.causes),
+        "classes": list(tables.classes),
+        "classOf": [tables.classes.index(name) for name in tables.class_of],
+        "prior": [_cut(x) for x in tables.prior],
+        "couples": sorted([i, j] for i, j in tables.couples),
+        "signals": signals,
+        "fixes": fixes,
+    }
+
+
+def _cut(value: float) -> float:
+    return float(f"{float(value):.{DIGITS}g}")
+
+
+def texts(shelf: Shelf) -> dict[str, Any]:
+    """The document behind `texts.<lang>.js`: what the guided diagnosis shows."""
+    w = shelf.w
+    book, tables = shelf.book, shelf.numbers.tables
+    signals = {
+        name: {
+            "title": entry.title,
+            "question": entry.question,
+            "outcomes": dict(entry.outcomes),
+            "how": " ".join(entry.how.split()),
+            "run": entry.commands[0].run.rstrip() if entry.commands else "",
+            "way": shelf.way_word(entry.kind),
+            "danger": shelf.danger_word(entry.danger),
+        }
+        for name, entry in book.signals.items()
+    }
+    words = {
+        "unknown": w("Don't know, or cannot look"),
+        "undo": w("Undo"),
+        "restart": w("Start again"),
+        "how": w("How to find out"),
+        "price": w("Price"),
+        "tells": w("tells {n} bit"),
+        "minutes": w("{n} min"),
+        "hours": w("{n} h"),
+        "gpuHours": w("{n} GPU-h"),
+        "known": w("What you said"),
+        "nothing": w("Nothing yet. Pick what you see."),
+        "notInBook": w("Not in the book"),
+        "decided": w("Decided"),
+        "undecided": w("Not decided"),
+        "healthy": w("Nothing speaks of a fault."),
+        "tooLittle": w("Too little is known yet."),
+        "nothingExplains": w("Nothing in the book explains this well."),
+        "several": w("Several causes explain it."),
+        "nothingLeft": w("Nothing that is left to look at would decide it."),
+        "firstAid": w("First aid"),
+        "fixes": w("Fixes worth trying"),
+        "next": w("Next best question"),
+        "noNext": w("No further question is worth its price."),
+        "other": w("Or answer another one"),
+        "for": w("for"),
+        "against": w("against"),
+        "remove": w("Take back"),
+        "also": w("also"),
+        "together": w("Two at once"),
+        "notKnown": w("not known"),
+        "copyLine": w("The same on the command line"),
+    }
+    return {
+        "words": words,
+        "signals": signals,
+        "causes": {
+            name: [book.causes[name].title, shelf.layer_word(book.causes[name].layer)] for name in tables.causes
+        },
+        "fixes": {f.id: f.title for f in book.fixes.values()},
+        "symptoms": {s.id: s.title for s in book.symptoms.values()},
+    }

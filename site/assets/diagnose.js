@@ -1,0 +1,281 @@
+// The guided diagnosis: asks the engine's next question, shows how the causes move, keeps the answers in the address.
+(function () {
+  "use strict";
+  const { el, addCopy } = window.PlaybookPage;
+  const engine = window.PlaybookEngine;
+  const tables = engine.compile(window.PLAYBOOK_TABLES);
+  const texts = window.PLAYBOOK_TEXTS;
+  const say = texts.words;
+  const shape = tables.k.shape;
+  const up = document.body.dataset.up;
+  const root = document.getElementById("diagnosis");
+  const start = document.getElementById("start");
+  const ask = root.querySelector(".dg-ask");
+  const side = root.querySelector(".dg-causes");
+  const verdict = root.querySelector(".dg-verdict");
+  const trail = root.querySelector(".dg-trail");
+  const REASON = 0.25; // nats: below this an observation is no reason
+  const SHOWN = 6; // causes
+
+  // The moves are the address: #loss-shape=instant-nan&precision=fp16&grad-norm-before=unknown
+  let moves = [];
+  function read() {
+    moves = [];
+    new URLSearchParams(location.hash.slice(1)).forEach((state, signal) => {
+      const entry = tables.signals.get(signal);
+      const outcome = state.replace(/\?$/, "");
+      if (entry && (outcome === tables.k.unknown || entry.outcomes.includes(outcome))) moves.push({ signal, state });
+    });
+  }
+  function write() {
+    const hash = moves.map((m) => `${encodeURIComponent(m.signal)}=${encodeURIComponent(m.state)}`).join("&");
+    history.replaceState(null, "", hash ? "#" + hash : location.pathname.split("/").pop() || "diagnose.html");
+    show(true);
+  }
+
+  function state() {
+    const known = new Map();
+    const closed = new Set();
+    const clusters = new Set();
+    moves.forEach(({ signal, state }) => {
+      const outcome = state.replace(/\?$/, "");
+      if (outcome === tables.k.unknown) {
+        closed.add(signal);
+        return;
+      }
+      closed.delete(signal);
+      const confidence = state.endsWith("?") ? tables.k.unsure : 1;
+      known.set(signal, { signal, state: outcome, source: "person", confidence });
+      const cluster = tables.signals.get(signal).cluster;
+      if (cluster) clusters.add(cluster);
+    });
+    return { evidence: [...known.values()], closed, clusters };
+  }
+
+  function answer(signal, outcome) {
+    moves = moves.filter((m) => m.signal !== signal);
+    moves.push({ signal, state: outcome });
+    write();
+  }
+
+  function percent(share) {
+    if (share <= 0) return "0 %";
+    if (share < 0.01) return "< 1 %";
+    return `${share < 0.9995 ? Math.min(99, Math.round(share * 100)) : 100} %`;
+  }
+
+  function price(cost) {
+    const time =
+      cost.minutes >= 90
+        ? say.hours.replace("{n}", (cost.minutes / 60).toFixed(1).replace(/\.0$/, ""))
+        : say.minutes.replace("{n}", cost.minutes.toFixed(0));
+    return cost.gpuHours >= 0.05 ? `${time} · ${say.gpuHours.replace("{n}", cost.gpuHours.toFixed(1))}` : time;
+  }
+
+  function bar(share) {
+    const ns = "http://www.w3.org/2000/svg";
+    const svg = document.createElementNS(ns, "svg");
+    svg.setAttribute("class", "bar");
+    svg.setAttribute("viewBox", "0 0 100 8");
+    svg.setAttribute("preserveAspectRatio", "none");
+    svg.setAttribute("aria-hidden", "true");
+    [["bar-bg", 100], ["bar-fg", share * 100]].forEach(([name, width]) => {
+      const rect = document.createElementNS(ns, "rect");
+      rect.setAttribute("class", name);
+      rect.setAttribute("width", width);
+      rect.setAttribute("height", 8);
+      svg.append(rect);
+    });
+    return svg;
+  }
+
+  // One question with its answers as buttons; digits press them.
+  function questionCard(name, option) {
+    const text = texts.signals[name];
+    const entry = tables.signals.get(name);
+    const card = el("div", { class: "dg-card" }, el("h2", {}, text.question));
+    if (option) {
+      const meta = el("p", { class: "meta" }, el("span", {}, text.way), el("span", {}, price(option.cost)));
+      meta.append(el("span", {}, say.tells.replace("{n}", option.gain.toFixed(2))));
+      if (text.danger) meta.append(el("span", { class: "risk" }, text.danger));
+      card.append(meta);
+    }
+    const answers = el("div", { class: "dg-answers" });
+    entry.outcomes.forEach((outcome, k) => {
+      answers.append(
+        el(
+          "button",
+          { type: "button", "data-key": String(k + 1), onclick: () => answer(name, outcome) },
+          el("kbd", {}, String(k + 1)),
+          el("b", {}, outcome),
+          el("span", {}, text.outcomes[outcome]),
+        ),
+      );
+    });
+    answers.append(
+      el(
+        "button",
+        { type: "button", class: "weak", "data-key": "0", onclick: () => answer(name, tables.k.unknown) },
+        el("kbd", {}, "0"),
+        say.unknown,
+      ),
+    );
+    card.append(answers);
+    const how = el("details", { class: "fold" }, el("summary", {}, say.how), el("p", {}, text.how));
+    if (text.run) {
+      const figure = el("figure", { class: "cmd" }, el("pre", { tabindex: "0" }, el("code", {}, text.run)));
+      addCopy(figure);
+      how.append(figure);
+    }
+    how.append(el("p", {}, el("a", { href: `${up}signals/${name}.html` }, text.title)));
+    card.append(how);
+    return card;
+  }
+
+  function causeRow(label, share, below) {
+    const row = el("li", {}, el("div", { class: "bar-row" }, el("span", { class: "bar-label" }, label), bar(share)));
+    row.firstChild.append(el("span", { class: "bar-num" }, percent(share)));
+    below.forEach((line) => row.append(el("p", { class: "bar-note" }, line)));
+    return row;
+  }
+
+  function causeLink(id) {
+    return el("a", { href: `${up}causes/${id}.html` }, texts.causes[id][0]);
+  }
+
+  function showCauses(d) {
+    const list = el("ol", { class: "bars" });
+    d.causes.slice(0, SHOWN).forEach((c, place) => {
+      const below = [];
+      if (place < 3) {
+        const [pro, con] = engine.reasons(d.belief, c.index, REASON);
+        [[say.for, pro], [say.against, con]].forEach(([word, rows]) => {
+          if (rows.length) below.push(`${word}: ${rows.slice(0, 3).map((r) => `${texts.signals[r.signal].title} = ${r.state}`).join("; ")}`);
+        });
+      }
+      list.append(causeRow(causeLink(c.id), c.probability, below));
+    });
+    list.append(causeRow(say.notInBook, d.unknown, []));
+    side.replaceChildren(list);
+    if (d.coupled.length) {
+      const pair = d.coupled[0];
+      side.append(el("p", { class: "dim" }, `${say.together}: `, causeLink(pair[0]), " + ", causeLink(pair[1]), ` ${percent(pair[2])}`));
+    }
+  }
+
+  function links(title, ids) {
+    const list = el("ul", { class: "links" });
+    ids.forEach((id) => list.append(el("li", {}, el("a", { href: `${up}fixes/${id}.html` }, texts.fixes[id]))));
+    return [el("h3", {}, title), list];
+  }
+
+  const WHY = { tooLittle: "tooLittle", nothingExplains: "nothingExplains", several: "several", nothingLeft: "nothingLeft" };
+
+  function showVerdict(d) {
+    verdict.replaceChildren();
+    if (d.healthy) {
+      verdict.append(el("p", {}, say.healthy));
+      return;
+    }
+    const word = d.decided ? say.decided : say.undecided;
+    const why = d.decided || !WHY[d.why] ? "" : ` — ${say[WHY[d.why]]}`;
+    verdict.append(el("p", {}, el("strong", {}, word), why));
+    if (d.firstAid.length) verdict.append(...links(say.firstAid, d.firstAid.slice(0, 3)));
+    if (d.fixes.length) verdict.append(...links(say.fixes, d.fixes.slice(0, 4)));
+  }
+
+  function showTrail() {
+    trail.replaceChildren(el("h2", {}, say.known));
+    const list = el("ul", {});
+    moves.forEach((m, k) => {
+      const shown = m.state === tables.k.unknown ? say.notKnown : m.state;
+      list.append(
+        el(
+          "li",
+          {},
+          el("span", {}, el("a", { href: `${up}signals/${m.signal}.html` }, texts.signals[m.signal].title), " = ", el("b", {}, shown)),
+          el(
+            "button",
+            {
+              type: "button",
+              "aria-label": `${say.remove}: ${texts.signals[m.signal].title}`,
+              onclick: () => {
+                moves.splice(k, 1);
+                write();
+              },
+            },
+            say.remove,
+          ),
+        ),
+      );
+    });
+    const tools = el("div", { class: "dg-tools" });
+    tools.append(el("button", { type: "button", onclick: undo }, say.undo));
+    tools.append(el("button", { type: "button", onclick: restart }, say.restart));
+    const line = "playbook diagnose " + moves.map((m) => `--answer ${m.signal}=${m.state}`).join(" ");
+    const figure = el("figure", { class: "cmd" }, el("figcaption", {}, el("span", { class: "badge" }, say.copyLine)));
+    figure.append(el("pre", { tabindex: "0" }, el("code", {}, line)));
+    addCopy(figure);
+    trail.append(list, tools, el("details", { class: "fold" }, el("summary", {}, say.copyLine), figure));
+  }
+
+  function undo() {
+    moves.pop();
+    write();
+  }
+
+  function restart() {
+    moves = [];
+    write();
+  }
+
+  function show(moved) {
+    const begun = moves.length > 0;
+    root.hidden = !begun;
+    start.hidden = begun;
+    if (!begun) return;
+    const { evidence, closed, clusters } = state();
+    const d = engine.diagnose(tables, evidence, closed, null, clusters);
+    window.PLAYBOOK_NOW = d; // for tests and for the curious
+    ask.replaceChildren();
+    if (d.next) {
+      ask.append(el("p", { class: "caption" }, say.next), questionCard(d.next.signal, d.next));
+    } else if (!d.healthy) {
+      ask.append(el("p", { class: "notice" }, say.noNext));
+    }
+    const others = d.plan.filter((o) => !d.next || o.signal !== d.next.signal).slice(0, 5);
+    if (others.length) {
+      const fold = el("details", { class: "fold dg-other" }, el("summary", {}, say.other));
+      others.forEach((o) => {
+        const line = el("details", { class: "fold" }, el("summary", {}, texts.signals[o.signal].question));
+        line.addEventListener("toggle", () => {
+          if (line.open && line.children.length === 1) line.append(questionCard(o.signal, o));
+        });
+        fold.append(line);
+      });
+      ask.append(fold);
+    }
+    showCauses(d);
+    showVerdict(d);
+    showTrail();
+    if (moved) ask.querySelector("h2, .notice")?.scrollIntoView({ block: "nearest" });
+  }
+
+  // Cards of the first step answer in place.
+  start.querySelectorAll(".card a").forEach((link) => {
+    const name = link.getAttribute("href").split("/").pop().replace(".html", "");
+    if (tables.signals.get(shape)?.outcomes.includes(name)) link.setAttribute("href", `#${shape}=${name}`);
+  });
+  document.addEventListener("keydown", (event) => {
+    if (event.target.closest("input, textarea, select") || event.ctrlKey || event.metaKey || event.altKey) return;
+    if (event.key === "u") return undo();
+    const knob = ask.querySelector(`.dg-ask > .dg-card button[data-key="${event.key}"]`);
+    if (knob && /^[0-9]$/.test(event.key)) knob.click();
+  });
+  addEventListener("hashchange", () => {
+    read();
+    show(true);
+  });
+  read();
+  show(false);
+})();

@@ -1,0 +1,335 @@
+// The engine in the browser: the same posterior, the same next question and the same verdict as the command line.
+// Only mathematics: no document, no storage, no words. Runs in a page (window.PlaybookEngine) and in Node (require).
+(function (root, factory) {
+  if (typeof module === "object" && module.exports) module.exports = factory();
+  else root.PlaybookEngine = factory();
+})(typeof self === "undefined" ? this : self, function () {
+  "use strict";
+
+  // The numbers of a book, laid out for quick sums. `data` is the document of tables.js.
+  function compile(data) {
+    const signals = new Map();
+    data.signals.forEach((signal) => {
+      const spread = signal.cells.map((cell) => signal.rows[cell]);
+      signals.set(signal.id, Object.assign({}, signal, { likelihood: spread }));
+    });
+    const members = data.classes.map(() => []);
+    data.classOf.forEach((c, h) => members[c].push(h));
+    const couples = new Set(data.couples.map(([i, j]) => i * data.causes.length + j));
+    const roots = data.prior.map(Math.sqrt);
+    return {
+      k: data.constants,
+      causes: data.causes,
+      classes: data.classes,
+      classOf: data.classOf,
+      members,
+      prior: data.prior,
+      roots,
+      couples: data.couples,
+      named: (i, j) => couples.has(i * data.causes.length + j),
+      coupleNorm: data.couples.reduce((sum, [i, j]) => sum + Math.sqrt(data.prior[i] * data.prior[j]), 0) || 1,
+      pairNorm: (roots.reduce((a, b) => a + b, 0) ** 2 - 1) / 2,
+      signals,
+      fixes: data.fixes,
+    };
+  }
+
+  // Weights over the outcomes of a signal: certain evidence is one outcome, unsure evidence is mixed with the background.
+  function outcomeWeights(signal, item) {
+    const confidence = item.confidence === undefined ? 1 : item.confidence;
+    if (item.likelihood && item.likelihood.length) {
+      const weights = signal.background.map(() => 0);
+      item.likelihood.forEach(([outcome, weight]) => {
+        const at = signal.outcomes.indexOf(outcome);
+        if (at >= 0) weights[at] += weight;
+      });
+      const total = weights.reduce((a, b) => a + b, 0);
+      return total > 0 ? weights.map((x) => x / total) : signal.background;
+    }
+    const at = signal.outcomes.indexOf(item.state);
+    return signal.background.map((b, k) => (k === at ? confidence : 0) + (1 - confidence) * b);
+  }
+
+  // Evidence that the book can use, one item a signal (the last word on it), by name.
+  function usable(tables, evidence) {
+    const last = new Map();
+    evidence.forEach((item) => {
+      const signal = tables.signals.get(item.signal);
+      if (signal && signal.outcomes.includes(item.state)) last.set(item.signal, item);
+    });
+    return [...last.keys()].sort(byName).map((name) => last.get(name));
+  }
+
+  function byName(a, b) {
+    return a < b ? -1 : a > b ? 1 : 0;
+  }
+
+  function groupSizes(tables, names) {
+    const sizes = new Map();
+    names.forEach((name) => {
+      const signal = tables.signals.get(name);
+      if (signal) sizes.set(signal.group, (sizes.get(signal.group) || 0) + 1);
+    });
+    return sizes;
+  }
+
+  // The belief after `evidence`: [{signal, state, confidence?, likelihood?}]; the order does not matter.
+  function posterior(tables, evidence) {
+    const { k, prior } = tables;
+    const n = tables.causes.length;
+    const used = usable(tables, evidence);
+    const sizes = groupSizes(tables, used.map((e) => e.signal));
+    const weights = used.map((e) => sizes.get(tables.signals.get(e.signal).group) ** -k.discount / k.temperature);
+    const likelihoods = used.map((item) => {
+      const signal = tables.signals.get(item.signal);
+      const mix = outcomeWeights(signal, item);
+      return signal.likelihood.map((row) => {
+        let sum = 0;
+        for (let o = 0; o < mix.length; o++) sum += (row[o] / signal.background[o]) * mix[o];
+        return Math.max(sum, k.impossible);
+      });
+    });
+    const ratios = likelihoods.map((row, e) => row.map((x) => Math.log(x) * weights[e]));
+    const possible = prior.map((_, h) => likelihoods.every((row) => row[h] > k.rulesOut));
+    const rest = 1 - k.unknownPrior - k.authoredPairsPrior - k.otherPairsPrior;
+    const logSingle = prior.map((p, h) => {
+      if (!possible[h]) return -Infinity;
+      let sum = 0;
+      for (let e = 0; e < ratios.length; e++) sum += ratios[e][h];
+      return Math.log(p * rest) + sum;
+    });
+    const pairs = candidatePairs(tables, logSingle, possible);
+    const logPairs = pairs.map(([i, j]) => {
+      const root = Math.sqrt(prior[i] * prior[j]);
+      const p = tables.named(i, j)
+        ? (k.authoredPairsPrior * root) / tables.coupleNorm
+        : (k.otherPairsPrior * root) / Math.max(tables.pairNorm, 1e-12);
+      let sum = 0;
+      for (let e = 0; e < likelihoods.length; e++) sum += weights[e] * Math.log((likelihoods[e][i] + likelihoods[e][j]) / 2);
+      return Math.log(p) + sum;
+    });
+    const all = logSingle.concat(logPairs, [Math.log(k.unknownPrior)]);
+    const top = all.reduce((a, b) => Math.max(a, b), -Infinity);
+    const mass = all.map((x) => Math.exp(x - top));
+    const total = mass.reduce((a, b) => a + b, 0);
+    for (let m = 0; m < mass.length; m++) mass[m] /= total;
+    const single = mass.slice(0, n);
+    const marginal = single.slice();
+    pairs.forEach(([i, j], p) => {
+      marginal[i] += mass[n + p] / 2;
+      marginal[j] += mass[n + p] / 2;
+    });
+    const named = pairs
+      .map(([i, j], p) => [i, j, mass[n + p]])
+      .sort((a, b) => b[2] - a[2])
+      .slice(0, 20)
+      .filter((pair) => pair[2] > 1e-3);
+    return {
+      single,
+      pairs: named,
+      marginal,
+      unknown: mass[mass.length - 1],
+      byClass: tables.members.map((hs) => hs.reduce((sum, h) => sum + marginal[h], 0)),
+      ratios,
+      used,
+    };
+  }
+
+  // Pairs worth a look: of the most probable single causes, and those that the book names together. Sorted.
+  function candidatePairs(tables, logSingle, possible) {
+    const n = tables.causes.length;
+    const order = logSingle.map((_, h) => h).sort((a, b) => logSingle[b] - logSingle[a] || a - b);
+    const near = order.slice(0, tables.k.pairCandidates).filter((h) => possible[h]);
+    const keys = new Set();
+    near.forEach((a, x) => near.slice(x + 1).forEach((b) => keys.add(Math.min(a, b) * n + Math.max(a, b))));
+    tables.couples.forEach(([i, j]) => {
+      if (possible[i] && possible[j]) keys.add(i * n + j);
+    });
+    return [...keys].sort((a, b) => a - b).map((key) => [Math.floor(key / n), key % n]);
+  }
+
+  function entropy(ps) {
+    let sum = 0;
+    for (const p of ps) sum += p * Math.log2(Math.max(p, 1e-300));
+    return -sum;
+  }
+
+  // Expected drop of class entropy in bits for every signal that is not known: Map.
+  function gains(tables, belief, known) {
+    const { k } = tables;
+    const before = entropy([...belief.byClass, belief.unknown]);
+    const sizes = groupSizes(tables, known);
+    const n = tables.causes.length;
+    const found = new Map();
+    tables.signals.forEach((signal, name) => {
+      if (known.has(name)) return;
+      const exponent = ((sizes.get(signal.group) || 0) + 1) ** -k.discount / k.temperature;
+      const tempered = signal.rows.map((row) => row.map((x) => x ** exponent));
+      let left = before;
+      for (let o = 0; o < signal.outcomes.length; o++) {
+        const classes = new Float64Array(tables.classes.length + 1);
+        let predictive = 0;
+        let total = 0;
+        for (let h = 0; h < n; h++) {
+          const cell = signal.cells[h];
+          predictive += belief.marginal[h] * signal.rows[cell][o];
+          const joint = belief.marginal[h] * tempered[cell][o];
+          classes[tables.classOf[h]] += joint;
+          total += joint;
+        }
+        predictive += belief.unknown * signal.background[o];
+        const outside = belief.unknown * signal.background[o] ** exponent;
+        classes[tables.classes.length] = outside;
+        total = Math.max(total + outside, 1e-300);
+        left -= predictive * entropy(classes.map((x) => x / total));
+      }
+      found.set(name, Math.max(0, left));
+    });
+    return found;
+  }
+
+  // The price of one observation: {minutes, gpuHours, total}. `size`: {gpus, stepSeconds}.
+  function costOf(tables, signal, size, clustersDone) {
+    const { k } = tables;
+    if (signal.cluster && clustersDone.has(signal.cluster))
+      return { minutes: k.readOffMinutes, gpuHours: 0, total: k.readOffMinutes + k.overheadMinutes };
+    const hours = (signal.steps * size.stepSeconds) / 3600;
+    const gpus = { none: 0, one: 1, all: size.gpus }[signal.gpus];
+    const minutes = signal.minutes + k.waitingWeight * hours * 60;
+    const gpuHours = hours * gpus;
+    const total = minutes + gpuHours * k.minutesPerGpuHour + k.dangerMinutes[signal.danger] + k.overheadMinutes;
+    return { minutes: round(minutes, 2), gpuHours: round(gpuHours, 3), total: round(total, 2) };
+  }
+
+  // Rounds as Python does: the exact binary value decides, and a true tie goes to the even digit.
+  function round(value, digits) {
+    const exact = value.toFixed(digits + 60).split(".")[1].slice(digits);
+    if (!/^50*$/.test(exact)) return Number(value.toFixed(digits));
+    return (2 * Math.round((value * 10 ** digits) / 2)) / 10 ** digits;
+  }
+
+  // Every observation that could still be made, best first: [{signal, gain, cost, rate}].
+  function options(tables, belief, known, closed, size, clustersDone) {
+    const gain = gains(tables, belief, known);
+    const clusters = new Map();
+    gain.forEach((_, name) => {
+      const cluster = tables.signals.get(name).cluster;
+      if (cluster && !closed.has(name)) clusters.set(cluster, (clusters.get(cluster) || []).concat(name));
+    });
+    const found = [];
+    gain.forEach((bits, name) => {
+      if (closed.has(name)) return;
+      const signal = tables.signals.get(name);
+      const cost = costOf(tables, signal, size, clustersDone);
+      let worth = bits;
+      if (signal.cluster && !clustersDone.has(signal.cluster)) {
+        const others = clusters.get(signal.cluster).filter((other) => other !== name);
+        worth += 0.5 * others.reduce((sum, other) => sum + gain.get(other), 0);
+      }
+      // A signal that few could tell is still worth asking for when it says much: hence the root.
+      const chance = signal.answered ** 0.5;
+      found.push({ signal: name, gain: bits * chance, cost, rate: (worth * chance) / cost.total });
+    });
+    return found.sort((a, b) => b.rate - a.rate || byName(a.signal, b.signal));
+  }
+
+  // The whole answer. evidence: as for `posterior`, each with `source`; closed, clustersDone: Sets; size: {gpus, stepSeconds}.
+  function diagnose(tables, evidence, closed, size, clustersDone) {
+    const { k } = tables;
+    const run = size || { gpus: k.gpus, stepSeconds: k.stepSeconds };
+    const belief = posterior(tables, evidence);
+    const known = new Set(belief.used.map((e) => e.signal));
+    const ranked = rank(tables, belief);
+    const plan = options(tables, belief, known, closed || new Set(), run, clustersDone || new Set()).filter(
+      (o) => o.gain >= k.idleGain && o.rate >= k.idleRate,
+    );
+    const shape = belief.used.find((e) => e.signal === k.shape);
+    const told = belief.used.some((e) => (e.source === "person" || e.source === "case") && e.state === "yes");
+    const healthy = shape !== undefined && shape.state === "healthy" && !told;
+    const certain = ranked.length > 0 && ranked[0].probability >= k.certain;
+    const [decided, why] = healthy ? [true, ""] : decide(tables, ranked, belief, plan);
+    return {
+      causes: healthy ? [] : ranked,
+      coupled: healthy ? [] : belief.pairs.filter((p) => p[2] >= 0.02).map(([i, j, p]) => [tables.causes[i], tables.causes[j], p]),
+      unknown: belief.unknown,
+      decided,
+      why,
+      healthy,
+      next: healthy || !plan.length || certain ? null : plan[0],
+      plan: healthy ? [] : plan.slice(0, 8),
+      firstAid: healthy ? [] : firstAid(tables, shape ? shape.state : null, belief),
+      fixes: healthy ? [] : repairs(tables, belief, run),
+      belief,
+    };
+  }
+
+  // Classes by probability; the most probable form stands for its class, the others are its variants.
+  function rank(tables, belief) {
+    return tables.classes
+      .map((name, c) => {
+        const forms = tables.members[c]
+          .slice()
+          .sort((a, b) => belief.marginal[b] - belief.marginal[a] || byName(tables.causes[a], tables.causes[b]));
+        return {
+          id: tables.causes[forms[0]],
+          index: forms[0],
+          class: name,
+          probability: belief.byClass[c],
+          variants: forms.map((h) => [tables.causes[h], belief.marginal[h]]),
+        };
+      })
+      .sort((a, b) => b.probability - a.probability || byName(a.id, b.id));
+  }
+
+  function decide(tables, ranked, belief, plan) {
+    const { k } = tables;
+    if (!ranked.length) return [false, "noCauses"];
+    if (belief.used.filter((e) => e.signal !== k.shape).length < k.decideEvidence) return [false, "tooLittle"];
+    if (belief.unknown > ranked[0].probability) return [false, "nothingExplains"];
+    if (ranked[0].probability >= k.decide) return [true, ""];
+    return [false, plan.length ? "several" : "nothingLeft"];
+  }
+
+  function chance(tables, belief, fix) {
+    return fix.treats.reduce((sum, name) => {
+      const h = tables.causes.indexOf(name);
+      return h < 0 ? sum : sum + belief.marginal[h];
+    }, 0);
+  }
+
+  function repairs(tables, belief, size) {
+    const { k } = tables;
+    const scored = [];
+    tables.fixes.forEach((fix) => {
+      if (fix.kind !== "repair") return;
+      const p = chance(tables, belief, fix);
+      if (p < k.worthNaming) return;
+      const hours = (fix.gpuSteps * size.stepSeconds) / 3600;
+      const cost =
+        fix.minutes + k.waitingWeight * hours * 60 + hours * size.gpus * k.minutesPerGpuHour + k.riskMinutes[fix.risk] + 1;
+      scored.push([-p / cost ** 0.5, fix.id]);
+    });
+    return scored.sort((a, b) => a[0] - b[0] || byName(a[1], b[1])).slice(0, k.mostRepairs).map((s) => s[1]);
+  }
+
+  function firstAid(tables, shape, belief) {
+    const { k } = tables;
+    return tables.fixes
+      .filter((fix) => fix.kind === "first-aid" && shape !== null && fix.symptoms.includes(shape))
+      .map((fix) => [-round(chance(tables, belief, fix), 2), k.riskMinutes[fix.risk] + fix.minutes, fix.id])
+      .sort((a, b) => a[0] - b[0] || a[1] - b[1] || byName(a[2], b[2]))
+      .slice(0, 5)
+      .map((row) => row[2]);
+  }
+
+  // (for, against) of one cause, strongest first: [{signal, state, weight}], weight in nats.
+  function reasons(belief, index, least) {
+    const rows = belief.used.map((e, k) => ({ signal: e.signal, state: e.state, weight: belief.ratios[k][index] }));
+    return [
+      rows.filter((r) => r.weight >= least).sort((a, b) => b.weight - a.weight),
+      rows.filter((r) => r.weight <= -least).sort((a, b) => a.weight - b.weight),
+    ];
+  }
+
+  return { compile, posterior, gains, options, costOf, diagnose, reasons, round };
+});

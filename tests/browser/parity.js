@@ -1,0 +1,28 @@
+// Standard input: {tables, moments: [{evidence, closed, clusters, size}]}. Standard output: what the browser's engine says
+// of every moment: {marginal, byClass, unknown, next, rate, plan, decided, why, healthy, firstAid, fixes, top}.
+"use strict";
+const engine = require(process.argv[2]);
+const chunks = [];
+process.stdin.on("data", (chunk) => chunks.push(chunk));
+process.stdin.on("end", () => {
+  const input = JSON.parse(Buffer.concat(chunks).toString("utf8"));
+  const tables = engine.compile(input.tables);
+  const answers = input.moments.map((m) => {
+    const d = engine.diagnose(tables, m.evidence, new Set(m.closed), m.size, new Set(m.clusters));
+    return {
+      marginal: d.belief.marginal,
+      byClass: d.belief.byClass,
+      unknown: d.belief.unknown,
+      next: d.next ? d.next.signal : null,
+      plan: d.plan.map((o) => [o.signal, o.gain, o.rate, o.cost.minutes, o.cost.gpuHours, o.cost.total]),
+      decided: d.decided,
+      why: d.why,
+      healthy: d.healthy,
+      firstAid: d.firstAid,
+      fixes: d.fixes,
+      top: d.causes.slice(0, 5).map((c) => [c.id, c.probability]),
+      coupled: d.coupled,
+    };
+  });
+  process.stdout.write(JSON.stringify(answers));
+});
