@@ -38,4 +38,8 @@ def open_book(further: Sequence[Path] = (), strict: bool = True, lang: str = "en
         first = book.problems[0]
         more = f" (and {len(book.problems) - 1} more: see `playbook knowledge lint`)" if len(book.problems) > 1 else ""
         raise PlaybookError(first.where, first.what, (first.hint + more).strip(), first.line)
+    if lang != "en":
+        from playbook.knowledge.overlay import translate
+
+        book = translate(book, lang)
     return Library(book)

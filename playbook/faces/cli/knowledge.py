@@ -135,6 +135,36 @@ def coverage(as_json: bool, packs: tuple[Path, ...]) -> int:
 
 
 @knowledge.command()
+@click.argument("code", metavar="LANG")
+@click.option("--template", is_flag=True, help="Print the English texts of what is missing or stale, to be translated.")
+@click.option("--kind", help="Only entries of this kind.")
+@common.json_option
+@common.knowledge_option
+def translation(code: str, template: bool, kind: str | None, as_json: bool, packs: tuple[Path, ...]) -> int:
+    """What a language lacks: missing and stale texts; exit 1 when there are any."""
+    from playbook.knowledge import overlay
+    from playbook.workflow.book import open_book
+
+    book = open_book(packs).book
+    problems = [p for p in overlay.check(book, code) if kind is None or f"/{kind}/" in p.where]
+    if template:
+        import yaml
+
+        wanted = {tuple(p.where.split("/")[-2:]) for p in problems}
+        texts = {i: overlay.template(k, book.entries[k][i]) for k, i in sorted(wanted) if i in book.entries.get(k, {})}
+        click.echo(yaml.safe_dump(texts, sort_keys=False, allow_unicode=True, width=110), nl=False)
+    elif as_json:
+        common.emit(
+            {"language": code, "problems": [{"where": p.where, "what": p.what, "code": p.code} for p in problems]}
+        )
+    else:
+        for problem in problems:
+            click.echo(str(problem))
+        click.echo(f"{code}: {len(problems)} problems" if problems else f"{code}: complete")
+    return 1 if problems else 0
+
+
+@knowledge.command()
 @click.argument("kind", required=False)
 def schema(kind: str | None) -> int:
     """JSON Schema of an entry kind, for editors (all kinds without KIND)."""
