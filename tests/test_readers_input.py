@@ -12,6 +12,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import wandb_files
 import zstandard
 from event_files import event, simple, version
 
@@ -198,6 +199,51 @@ def test_several_runs_of_a_tracker_are_kept_apart(tmp_path: Path) -> None:
     run = read([tmp_path / "mlruns"])
     assert run.get("loss").values.tolist() == [5.0, 4.0] and run.config["lr"] == 0.1
     assert any(p.code == "other-runs" for f in run.files for p in f.problems)
+
+
+def test_a_wandb_folder_is_one_run(tmp_path: Path) -> None:
+    for run_id, time, loss in (("old", 1.6e9, 9.0), ("new", 1.7e9, 5.0)):
+        folder = tmp_path / f"wandb/run-2026-{run_id}"
+        records = [
+            wandb_files.run(run_id, {"lr": loss}),
+            wandb_files.history({"loss": loss, "_timestamp": time}, step=3),
+        ]
+        write(folder / f"run-{run_id}.wandb", wandb_files.run_file(records))
+        write(folder / "files/wandb-summary.json", json.dumps({"loss": loss, "_step": 3}))
+        write(
+            folder / "files/config.yaml", f"wandb_version: 1\nbatch_size:\n  value: {int(loss)}\nlr:\n  value: {loss}\n"
+        )
+        write(folder / "files/requirements.txt", "torch==2.8\n")
+    run = read([tmp_path / "wandb"])
+    assert run.get("loss").values.tolist() == [5.0] and run.config["batch_size"] == 5
+    assert not any("run-2026-old" in f.path for f in run.files)
+
+
+def test_a_wandb_record_over_several_blocks_and_a_killed_run(tmp_path: Path) -> None:
+    records = [
+        wandb_files.history({"loss": 5.0, "note": "x" * 100_000}, step=1),
+        wandb_files.history({"loss": 4.0}, step=2),
+    ]
+    whole = wandb_files.run_file([*records, wandb_files.history({"loss": 3.0, "note": "x" * 100_000}, step=3)])
+    assert read([write(tmp_path / "a.wandb", whole)]).get("loss").values.tolist() == [5.0, 4.0, 3.0]
+    run = read([write(tmp_path / "b.wandb", whole[: 5 * wandb_files.BLOCK])])
+    assert run.get("loss").values.tolist() == [5.0, 4.0] and run.files[0].problems[0].code == "cut"
+
+
+def test_files_beside_a_run_and_hydra(tmp_path: Path) -> None:
+    write(tmp_path / "metrics.csv", CSV)
+    write(tmp_path / "tokenizer.json", "{")
+    write(tmp_path / "README.md", "# A model")
+    write(tmp_path / ".hydra/config.yaml", "optim:\n  lr: 0.1\nbatch_size: 8\n")
+    write(tmp_path / ".hydra/hydra.yaml", "hydra:\n  run:\n    dir: out\nlr: 9\n")
+    run = read([tmp_path])
+    assert run.config == {"optim.lr": 0.1, "batch_size": 8} and not any(f.problems for f in run.files)
+
+
+def test_ranks_that_share_a_file_without_a_label_are_told(tmp_path: Path) -> None:
+    text = "step,loss\n" + "".join(f"{step},{2.5 + rank / 10}\n" for step in range(5) for rank in range(4))
+    run = read([write(tmp_path / "a.csv", text)])
+    assert [p.code for p in run.files[0].problems] == ["unlabelled-ranks"] and len(run.get("loss")) == 20
 
 
 def test_packed_files_by_content(tmp_path: Path) -> None:

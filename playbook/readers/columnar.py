@@ -7,6 +7,7 @@ as the parsing (5 million rows of 8 numbers: 2.2 s and 790 MB against 1.2 s and 
 from __future__ import annotations
 
 import ctypes
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -61,14 +62,25 @@ def name(column: str) -> str:
     return '"' + column.replace('"', '""') + '"'
 
 
-def fetch(sql: str, columns: list[str], rows: int) -> dict[str, np.ma.MaskedArray]:
-    """Run a query whose columns are all DOUBLE; `rows` is a guess of their number. Raises `QueryError`."""
+def whole(expression: str) -> str:
+    """SQL: a DOUBLE as BIGINT where it is a whole number of sane size, else NULL (a NaN is the largest number here)."""
+    sane = f"{expression} = floor({expression}) AND abs({expression}) < 4.6e18"
+    return f"CASE WHEN {sane} THEN CAST({expression} AS BIGINT) END"
+
+
+def fetch(
+    sql: str, columns: Sequence[str], rows: int, counted: frozenset[str] = frozenset()
+) -> dict[str, np.ma.MaskedArray]:
+    """Run a query whose columns are all DOUBLE, or BIGINT where `counted`; `rows` is a guess of their number.
+
+    Raises `QueryError`.
+    """
     import duckdb
 
     connection = duckdb.connect(config={"autoinstall_known_extensions": False, "autoload_known_extensions": False})
     try:
         capsule = connection.sql(sql).__arrow_c_stream__()
-        return _drain(capsule, columns, max(rows, 1024))
+        return _drain(capsule, columns, max(rows, 1024), counted)
     except (duckdb.Error, RuntimeError, ValueError) as error:  # names that are no UTF-8 are a RuntimeError
         raise QueryError((str(error).splitlines() or ["no reason given"])[0]) from None
     finally:
@@ -89,11 +101,11 @@ def table_columns(sql: str) -> list[tuple[str, str]]:
         connection.close()
 
 
-def _drain(capsule: object, columns: list[str], rows: int) -> dict[str, np.ma.MaskedArray]:
+def _drain(capsule: object, columns: Sequence[str], rows: int, counted: frozenset[str]) -> dict[str, np.ma.MaskedArray]:
     pointer = ctypes.pythonapi.PyCapsule_GetPointer
     pointer.restype, pointer.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
     stream: Any = ctypes.cast(pointer(capsule, b"arrow_array_stream"), ctypes.POINTER(_Stream))
-    values = [np.empty(rows) for _ in columns]
+    values = [np.empty(rows, np.int64 if column in counted else np.float64) for column in columns]
     masks: list[np.ndarray | None] = [None for _ in columns]
     done = 0
     while True:
@@ -106,32 +118,44 @@ def _drain(capsule: object, columns: list[str], rows: int) -> dict[str, np.ma.Ma
         try:
             end = done + batch.length
             for place in range(len(columns)):
-                if end > len(values[place]):
-                    values[place] = np.resize(values[place][:done], int(end * _GROW))
-                _copy(batch, place, done, values, masks)
+                _copy(batch, place, done, end, values, masks)
             done = end
         finally:
             _RELEASE(batch.release)(ctypes.byref(batch))
     result = {}
     for place, column in enumerate(columns):
         mask = masks[place]
-        whole = np.ma.nomask if mask is None else np.concatenate([mask, np.zeros(done - len(mask), bool)])
-        result[column] = np.ma.MaskedArray(values[place][:done], whole, copy=False)
+        result[column] = np.ma.MaskedArray(
+            values[place][:done], np.ma.nomask if mask is None else mask[:done], copy=False
+        )
     return result
 
 
-def _copy(batch: Any, place: int, done: int, values: list[np.ndarray], masks: list[np.ndarray | None]) -> None:
-    """One column of one batch to its place; `masks` grow only where something is missing."""
+def _copy(
+    batch: Any, place: int, done: int, end: int, values: list[np.ndarray], masks: list[np.ndarray | None]
+) -> None:
+    """One column of one batch to its place; there is a mask only where something is missing."""
     child = batch.children[place].contents
     length, offset = child.length, child.offset
+    if end > len(values[place]):
+        values[place] = _longer(values[place], done, int(end * _GROW))
     if not length:
         return
-    data = np.ctypeslib.as_array(ctypes.cast(child.buffers[1], ctypes.POINTER(ctypes.c_double)), (offset + length,))
-    values[place][done : done + length] = data[offset:]
+    number = np.ctypeslib.as_ctypes_type(values[place].dtype)
+    data = np.ctypeslib.as_array(ctypes.cast(child.buffers[1], ctypes.POINTER(number)), (offset + length,))
+    values[place][done:end] = data[offset:]
+    mask = masks[place]
+    if mask is not None and end > len(mask):
+        mask = masks[place] = _longer(mask, done, len(values[place]))
     if child.null_count and child.buffers[0]:
+        if mask is None:
+            mask = masks[place] = np.zeros(len(values[place]), bool)
         count = (offset + length + 7) // 8
         bits = np.ctypeslib.as_array(ctypes.cast(child.buffers[0], ctypes.POINTER(ctypes.c_uint8)), (count,))
-        valid = np.unpackbits(bits, bitorder="little")[offset : offset + length].astype(bool)
-        known = masks[place]
-        before = np.zeros(0, bool) if known is None else known
-        masks[place] = np.concatenate([before, np.zeros(done - len(before), bool), ~valid])
+        mask[done:end] = np.unpackbits(bits, bitorder="little")[offset : offset + length] == 0
+
+
+def _longer(array: np.ndarray, done: int, size: int) -> np.ndarray:
+    longer = np.zeros(size, array.dtype)
+    longer[:done] = array[:done]
+    return longer

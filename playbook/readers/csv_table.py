@@ -202,7 +202,9 @@ def _read_large(source: Source, builder: RunBuilder, shape: Shape, wanted: list[
         return False
     kinds = ", ".join(f"'c{place}': 'VARCHAR'" for place in range(len(shape.names)))
     chosen = [(name, place) for place, name in enumerate(shape.names) if name in wanted]
-    picked = ", ".join(f"TRY_CAST(c{place} AS DOUBLE) AS m{place}" for _, place in chosen)
+    counted = frozenset(name for name, _ in chosen if step_names([name]) and not builder.wants(name))
+    terms = [(f"TRY_CAST(c{place} AS DOUBLE)", name in counted) for name, place in chosen]
+    picked = ", ".join(columnar.whole(term) if whole else term for term, whole in terms)
     with source.as_plain_file() as path:
         size = path.stat().st_size
         with path.open("rb") as stream:
@@ -217,7 +219,7 @@ def _read_large(source: Source, builder: RunBuilder, shape: Shape, wanted: list[
             f"skip = {shape.first - 1}, null_padding = {not quote}, strict_mode = false, ignore_errors = true)"
         )
         try:
-            read = columnar.fetch(sql, [name for name, _ in chosen], guess)
+            read = columnar.fetch(sql, [name for name, _ in chosen], guess, counted)
         except columnar.QueryError:
             return False
         lines = source.line_count()

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -19,11 +20,11 @@ from playbook.readers import held_out, tabular
 from playbook.readers.base import RunBuilder, flat, number
 from playbook.readers.json_lines import objects, read_lines
 from playbook.readers.json_rows import Rows, counts_rows
-from playbook.readers.names import plain
+from playbook.readers.names import plain, step_names
 from playbook.readers.source import Source
 
 _KEY = re.compile(rb'"([^"\\]{1,100})"\s*:')
-_SAMPLES = 128
+_SAMPLES = 64
 _ROWS = 10  # rows of each sample that are parsed in any case
 _SAMPLE_BYTES = 64 * 1024
 _LONGEST = 1 << 20  # bytes of one object
@@ -41,14 +42,18 @@ def read(source: Source, builder: RunBuilder) -> bool:
             return False
         guess = int(1.2 * file.stat().st_size / mean) + 1000
         names = list(keys)
+        counted = frozenset(name for name in names if step_names([name]) and not builder.wants(name))
         paths = [".".join(map(columnar.name, keys[name])) for name in names]
-        picked = ", ".join(f"{path} AS m{place}" for place, path in enumerate(paths))
+        terms = [columnar.whole(path) if name in counted else path for path, name in zip(paths, names, strict=True)]
+        picked = ", ".join(f"{term} AS m{place}" for place, term in enumerate(terms))
         sql = (
             f"SELECT {picked} FROM read_json({columnar.literal(file)}, format = 'newline_delimited', "
             f"ignore_errors = true, maximum_object_size = {_LONGEST}, columns = {_typed(keys.values())})"
         )
         try:
-            columns = columnar.fetch(sql, names, guess)
+            with ThreadPoolExecutor(1) as beside:
+                count = beside.submit(source.line_count)
+                columns = columnar.fetch(sql, names, guess, counted)
         except columnar.QueryError:
             return False
     size = len(columns[names[0]])
@@ -57,7 +62,7 @@ def read(source: Source, builder: RunBuilder) -> bool:
     odd = np.zeros(size, bool) if full else np.logical_and.reduce(masks) if masks else np.ones(size, bool)
     if not size or np.mean(odd) > _ODD:
         return False
-    lines = _lines(source, size)
+    lines = np.arange(1, size + 1, dtype=np.int64) if count.result() == size else None  # no line is blank
     if lines is None and odd.any():
         return False
     tabular.fill(builder, columns, lines)
@@ -149,8 +154,3 @@ def _typed(paths: Any) -> str:
         return "'" + value.replace("'", "''") + "'"
 
     return "{" + ", ".join(f"{text(key)}: {text(kind(value))}" for key, value in tree.items()) + "}"
-
-
-def _lines(source: Source, rows: int) -> np.ndarray | None:
-    """The line of each row: known where no line is blank."""
-    return np.arange(1, rows + 1, dtype=np.int64) if source.line_count() == rows else None

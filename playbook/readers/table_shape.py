@@ -29,6 +29,7 @@ _UNIT = re.compile(
 )
 _TENSOR = re.compile(r"tensor\(\s*\[?([^,)\]\s]+).*\)?")
 _COMMA = re.compile(r"[-+]?\d+,\d+(?:[eE][-+]?\d+)?")
+_GROUPED = re.compile(r"[-+]?\d{1,3}(?:,\d{3})+(?:\.\d+)?")
 _RULE = re.compile(r"[|\s:+\-=]+")  # the line under a Markdown header
 _TAG_FILE = re.compile(r"(?:^|[-_.])tag[-_.](.+)$")  # TensorBoard's download: run-x-tag-train_loss.csv
 _EXPORT = re.compile(r"^(.+?) - (.+)$")  # W&B's panel export: "pretty-sky-7 - train/loss"
@@ -67,6 +68,8 @@ def cell(text: str, delimiter: str = ",") -> float | None:
         return found
     if hit := _UNIT.fullmatch(text):
         return float(hit[1])
+    if delimiter != ";" and _GROUPED.fullmatch(text):
+        return float(text.replace(",", ""))
     if delimiter != "," and _COMMA.fullmatch(text):
         return float(text.replace(",", "."))
     if hit := _TENSOR.fullmatch(text):

@@ -44,6 +44,7 @@ def fill(builder: RunBuilder, columns: Columns, lines: np.ndarray | None = None,
         ranks, lines = ranks[kept], None if lines is None else lines[kept]
     if owner is None:
         builder.add_columns(steps, chosen, lines)
+        _tell_of_shared(builder, steps, chosen, lines)
         return
     for rank in np.unique(ranks):
         own = np.flatnonzero(ranks == rank)
@@ -51,6 +52,24 @@ def fill(builder: RunBuilder, columns: Columns, lines: np.ndarray | None = None,
         builder.add_columns(
             steps[own], named, None if lines is None else lines[own], None if rank == _NOBODY else int(rank)
         )
+
+
+def _tell_of_shared(builder: RunBuilder, steps: np.ndarray, columns: Columns, lines: np.ndarray | None) -> None:
+    """Most steps logged twice in a row with other values, and nothing says by whom: several ranks share the file."""
+    if (steps[1:] != steps[:-1]).all():
+        return
+    for raw, column in columns.items():
+        if "loss" not in raw.lower() or "scale" in raw.lower():
+            continue
+        logged = ~np.ma.getmaskarray(column)
+        own, values = steps[logged], np.ma.getdata(column)[logged]
+        again = np.flatnonzero((own[1:] == own[:-1]) & (values[1:] != values[:-1])) + 1
+        if len(again) >= 3 and len(again) >= 0.4 * len(own):
+            line = None if lines is None else int(lines[logged][again[0]])
+            text = f"{len(again)} rows log a step again with another {raw} and without a rank; file order is kept"
+            hint = "if several ranks write into this file, add a column `rank` or log one rank"
+            builder.problem(line, text, hint, "unlabelled-ranks")
+            return
 
 
 def unroll(steps: np.ndarray, epochs: np.ndarray) -> np.ndarray:
@@ -112,6 +131,8 @@ def _rank_column(builder: RunBuilder, columns: Columns) -> str | None:
 def _whole(column: np.ma.MaskedArray) -> np.ndarray:
     """bool[n]: True where there is a whole number of sane size."""
     values = np.ma.getdata(column)
+    if values.dtype.kind == "i":
+        return ~np.ma.getmaskarray(column)
     with np.errstate(invalid="ignore"):
         good = np.isfinite(values) & (np.abs(values) < _BIGGEST) & (values == np.floor(values))
     return good & ~np.ma.getmaskarray(column)
@@ -124,12 +145,12 @@ def _steps(
     epoch = epoch_name(columns)
     if counter is not None:
         good = _whole(columns[counter])
-        steps = np.where(good, np.ma.getdata(columns[counter]), 0).astype(np.int64)
-        if not good.all():
-            steps, kept = _carried(steps, good)
+        kept: np.ndarray | None = None
+        if good.all():
+            steps = np.ma.getdata(columns[counter]).astype(np.int64, copy=False)
         else:
-            kept = None
-        if epoch is not None and epoch != counter and (np.diff(steps) < 0).any():
+            steps, kept = _carried(np.where(good, np.ma.getdata(columns[counter]), 0).astype(np.int64), good)
+        if epoch is not None and epoch != counter and (steps[1:] < steps[:-1]).any():
             steps = _unrolled(steps, columns[epoch] if kept is None else columns[epoch][kept])
         return steps, kept
     if epoch is not None:

@@ -23,6 +23,13 @@ _SOURCES = "py|pyc|so|o|a|c|h|cpp|cu|cuh|rs|go|js|css|ipynb|lock|exe|dll|woff|wo
 _PICTURES = "png|jpg|jpeg|gif|webp|svg|bmp|pdf|mp4|wav|flac|mp3"
 _WEIGHTS = "pt|pth|bin|safetensors|ckpt|npz|npy|pkl|pickle|onnx|gguf|h5|hdf5|msgpack|pb|model|tflite|distcp|arrow"
 _ARCHIVES = "zip|tar|tgz|7z|whl|jar|bz2|xz"
+# Files that lie beside a run and say nothing about it: tokenizers, model cards, the trackers' own logs.
+_BESIDE = re.compile(
+    r"^(?:readme\.md|changelog\.md|licen[cs]e(?:\.\w+)?|requirements\.txt|conda-environment\.yaml|merges\.txt|vocab\.(?:txt|json)"
+    r"|tokenizer(?:_config)?\.json|special_tokens_map\.json|added_tokens\.json|generation_config\.json|preprocessor_config\.json"
+    r"|.+\.index\.json|debug(?:-internal|-core|-cli\..*)?\.log|latest|chat_template\.\w+)$",
+    re.IGNORECASE,
+)
 _SKIP_FILE = re.compile(rf"\.(?:{_SOURCES}|{_PICTURES}|{_WEIGHTS}|{_ARCHIVES})$", re.IGNORECASE)
 _RANK = re.compile(
     r"(?:^|[._\-])(?:(?:global|dp)[._\-]?)?(?:rank|worker|proc|process)[._\-=]?(\d{1,6})(?=$|[._\-])", re.IGNORECASE
@@ -136,7 +143,9 @@ def _folder(top: Path) -> list[Found]:
                 if entry.is_dir():
                     if entry.name not in _SKIP_FOLDERS:
                         enter(path)
-                elif entry.is_file() and not _SKIP_FILE.search(entry.name):
+                elif folder.name == ".hydra" and entry.name != "config.yaml":
+                    continue  # Hydra's settings of itself
+                elif entry.is_file() and not (_SKIP_FILE.search(entry.name) or _BESIDE.match(entry.name)):
                     found.append(Found(path, str(path), True, rank_of(path, top)))
             except OSError:
                 continue
