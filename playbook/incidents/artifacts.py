@@ -9,9 +9,9 @@ from __future__ import annotations
 import hashlib
 import os
 import re
-import tempfile
 from collections.abc import Iterator
 from contextlib import suppress
+from itertools import count
 from pathlib import Path
 
 from playbook.errors import PlaybookError
@@ -37,16 +37,16 @@ def put(folder: Path, data: bytes) -> str:
     target = path_of(folder, sha256)
     if _is_whole(target, data):
         return sha256
-    temporary: str | None = None
+    temporary: Path | None = None
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
         (folder / "tmp").mkdir(exist_ok=True)
-        handle, temporary = tempfile.mkstemp(dir=folder / "tmp")
+        handle, temporary = _temporary(folder / "tmp", sha256)
         with os.fdopen(handle, "wb") as file:
             file.write(data)
             file.flush()
             os.fsync(file.fileno())
-        Path(temporary).replace(target)
+        temporary.replace(target)
         temporary = None
         _sync_folder(target.parent)
     except OSError as error:
@@ -56,8 +56,19 @@ def put(folder: Path, data: bytes) -> str:
     finally:
         if temporary is not None:
             with suppress(OSError):
-                Path(temporary).unlink()
+                temporary.unlink()
     return sha256
+
+
+def _temporary(folder: Path, sha256: str) -> tuple[int, Path]:
+    """A new file with the rights that the user's mask gives: a team reads what one of them wrote."""
+    for place in count():
+        path = folder / f"{sha256[:16]}-{os.getpid()}-{place}"
+        try:
+            return os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666), path
+        except FileExistsError:
+            continue
+    raise AssertionError("count ended")
 
 
 def _is_whole(target: Path, data: bytes) -> bool:

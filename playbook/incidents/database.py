@@ -94,7 +94,7 @@ def _sqlite(name: str | None, busy_seconds: float) -> Database:
     except OSError as error:
         raise PlaybookError(shown, f"its folder cannot be made: {error.strerror}", "name another --db") from None
     exists = path.exists()
-    writable = os.access(path.parent, os.W_OK) and (not exists or os.access(path, os.W_OK))
+    writable = _writable(path.parent) and (not exists or _writable(path))
     if not writable and not exists:
         raise PlaybookError(shown, "cannot be made: the folder is read-only", "name another --db or PLAYBOOK_HOME")
     journal = "DELETE" if on_network(path) else "WAL"
@@ -111,6 +111,10 @@ def _sqlite(name: str | None, busy_seconds: float) -> Database:
     return Database(engine, shown, path, not writable)
 
 
+def _writable(path: Path) -> bool:
+    return os.access(path, os.W_OK, effective_ids=os.access in os.supports_effective_ids)
+
+
 def _connect(uris: list[str], busy_seconds: float, journal: str | None) -> sqlite3.Connection:
     for place, uri in enumerate(uris):
         connection = sqlite3.connect(uri, uri=True, timeout=busy_seconds, isolation_level=None, check_same_thread=False)
@@ -124,7 +128,7 @@ def _connect(uris: list[str], busy_seconds: float, journal: str | None) -> sqlit
             connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
         except sqlite3.OperationalError as error:
             connection.close()
-            if place + 1 < len(uris) and "unable to open" in str(error):
+            if place + 1 < len(uris) and any(sign in str(error) for sign in ("unable to open", "readonly")):
                 continue
             raise
         except sqlite3.Error:

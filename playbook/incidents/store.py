@@ -15,7 +15,7 @@ from sqlalchemy import delete, func, insert, select, text, update
 from sqlalchemy.engine import Connection, Row
 from sqlalchemy.exc import IntegrityError
 
-from playbook.errors import PlaybookError
+from playbook.errors import PlaybookError, Problem
 from playbook.incidents import artifacts, rows, search
 from playbook.incidents.database import BUSY_SECONDS, Database, open_database
 from playbook.incidents.models import METADATA
@@ -176,8 +176,11 @@ class Store:
         with self.database.reading() as connection:
             return [dict(r._mapping) | {"facts": json.loads(r.facts)} for r in connection.execute(query)]
 
-    def records(self, ids: Iterable[str] | None = None) -> Iterator[Record]:
-        """Whole incidents in the order of ids given, or all in the order in which they were stored."""
+    def records(self, ids: Iterable[str] | None = None, problems: list[Problem] | None = None) -> Iterator[Record]:
+        """Whole incidents in the order of ids given, or all in the order in which they were stored.
+
+        With `problems`, an incident whose rows are damaged is told there, and the rest comes all the same.
+        """
         with self.database.reading() as connection:
             if ids is None:
                 chosen = connection.execute(select(_INCIDENT.c.id).order_by(_INCIDENT.c.number)).scalars().all()
@@ -186,8 +189,8 @@ class Store:
             for start in range(0, len(chosen), _CHUNK):
                 part = chosen[start : start + _CHUNK]
                 found = connection.execute(select(_INCIDENT).where(_INCIDENT.c.id.in_(part))).all()
-                by_id = {r.id: r for r in _assemble(connection, found)}
-                yield from (by_id[i] for i in part)
+                by_id = {r.id: r for r in _assemble(connection, found, problems)}
+                yield from (by_id[i] for i in part if i in by_id)
 
     def used_artifacts(self) -> set[str]:
         """Hashes that an incident refers to."""
@@ -235,7 +238,7 @@ def _insert_children(connection: Connection, number: int, record: Record) -> Non
             connection.execute(insert(METADATA.tables[name]), values)
 
 
-def _assemble(connection: Connection, found: Iterable[Row[Any]]) -> list[Record]:
+def _assemble(connection: Connection, found: Iterable[Row[Any]], problems: list[Problem] | None = None) -> list[Record]:
     parents = list(found)
     numbers = [p.number for p in parents]
     children: dict[str, dict[int, list[Any]]] = {}
@@ -245,4 +248,12 @@ def _assemble(connection: Connection, found: Iterable[Row[Any]]) -> list[Record]
         children[name] = {}
         for row in connection.execute(query):
             children[name].setdefault(row.incident, []).append(row)
-    return [rows.record(p, {name: children[name].get(p.number, []) for name in CHILDREN}) for p in parents]
+    made = []
+    for parent in parents:
+        try:
+            made.append(rows.record(parent, {name: children[name].get(parent.number, []) for name in CHILDREN}))
+        except PlaybookError as error:
+            if problems is None:
+                raise
+            problems.append(error.problem)
+    return made

@@ -5,13 +5,13 @@ from __future__ import annotations
 import csv
 import io
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from playbook import __version__
-from playbook.errors import PlaybookError
+from playbook.errors import PlaybookError, Problem
 from playbook.workflow.shelf import shelf
 
 if TYPE_CHECKING:
@@ -62,8 +62,34 @@ def export(
 def _as_is(store: Store, records: Sequence[Record]) -> Bundle:
     from playbook.incidents.bundle import Bundle
 
-    data = {a.sha256: store.fetch(a.sha256, f"{r.id}/{a.name}") for r in records for a in r.artifacts}
-    return Bundle(tuple(records), data, [], [], __version__)
+    left_out: list[str] = []
+    artifacts: dict[str, bytes] = {}
+    done = []
+    for record in records:
+        whole = list(_fetched(store, record, left_out))
+        artifacts |= {ref.sha256: data for ref, data in whole}
+        done.append(record.model_copy(update={"artifacts": [ref for ref, _ in whole]}))
+    return Bundle(tuple(done), artifacts, [], left_out, __version__)
+
+
+def _fetched(store: Store, record: Record, left_out: list[str]) -> Iterator[tuple[ArtifactRef, bytes]]:
+    """The artifacts that are there and whole; the others are told."""
+    for ref in record.artifacts:
+        try:
+            yield ref, store.fetch(ref.sha256, ref.name)
+        except PlaybookError as error:
+            left_out.append(f"{record.id}/{ref.kind}: {error.problem.what}")
+
+
+def verify(db: str | None = None) -> tuple[int, list[str]]:
+    """(files that are whole, what is wrong with the others): every artifact read, every row put together."""
+    problems: list[Problem] = []
+    wrong: list[str] = []
+    whole = 0
+    with shelf(db) as store:
+        for record in store.records(None, problems):
+            whole += sum(1 for _ in _fetched(store, record, wrong))
+    return whole, [str(p) for p in problems] + wrong
 
 
 def redact(store: Store, records: Sequence[Record], rules: Sequence[Path] = (), with_batch: bool = False) -> Bundle:
@@ -78,8 +104,7 @@ def redact(store: Store, records: Sequence[Record], rules: Sequence[Path] = (), 
     for record in records:
         redactor.learn_all(record.model_dump(mode="json", by_alias=True))
         kept[record.id] = []
-        for ref in record.artifacts:
-            data = store.fetch(ref.sha256, f"{record.id}/{ref.name}")
+        for ref, data in _fetched(store, record, left_out):
             reason = _held_back(ref, data, with_batch)
             if reason:
                 left_out.append(f"{record.id}/{ref.kind}: {reason}")

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from playbook.engine.value import Cost, RunSize
-from playbook.errors import PlaybookError
+from playbook.errors import PlaybookError, Problem
 from playbook.findings import Evidence
 from playbook.knowledge.loader import Book, parse_yaml
 from playbook.series import Origin, Run
@@ -134,10 +134,12 @@ def replay(
             named[0], "is no case study, and there is no store of incidents", "see `playbook incident list`"
         )
     if store is not None and (named or not ids):
-        for record in store.records(named or None):
+        damaged: list[Problem] = []
+        for record in store.records(named or None, damaged):
             if progress is not None:
                 progress(record.id)
             results.append(replay_incident(record, library, store))
+        results += [Replayed(p.where, "incident", None, None, f"cannot be replayed: {p.what}") for p in damaged]
     for case_id in cases:
         if progress is not None:
             progress(case_id)

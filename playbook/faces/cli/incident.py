@@ -279,5 +279,11 @@ def attach(
     return 0
 
 
-for _command in (incident_files.export, incident_files.import_, incident_files.regression, incident_files.trends):
+for _command in (
+    incident_files.export,
+    incident_files.import_,
+    incident_files.regression,
+    incident_files.trends,
+    incident_files.verify,
+):
     incident.add_command(_command)

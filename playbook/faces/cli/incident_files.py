@@ -150,3 +150,20 @@ def trends(as_json: bool, db: str | None) -> int:
 
         print_trends(document, common.console())
     return 0
+
+
+@click.command()
+@common.json_option
+@common.db_option
+def verify(as_json: bool, db: str | None) -> int:
+    """Read every incident and every file kept with it; exit 1 when one is missing or damaged."""
+    from playbook.workflow.exchange import verify as use_case
+
+    whole, wrong = use_case(db)
+    if as_json:
+        common.emit({"whole": whole, "problems": wrong})
+    else:
+        for line in wrong:
+            click.echo(line)
+        click.echo(f"{whole} files are whole, {len(wrong)} problems")
+    return 1 if wrong else 0

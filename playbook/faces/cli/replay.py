@@ -67,7 +67,7 @@ def _document(results: list[Replayed], changed: list[Replayed], gone: list[str],
     return {
         "replayed": len(results),
         "changed": [{"id": r.id, "kind": r.kind, "before": _plain(r.before), "now": _plain(r.now)} for r in changed],
-        "new": [r.id for r in results if r.before is None],
+        "new": [r.id for r in results if r.before is None and r.now is not None],
         "gone": gone,
         "problems": [{"id": r.id, "what": r.problem} for r in results if r.problem],
         "written": [str(p) for p in written],
@@ -87,7 +87,7 @@ def _print(results: list[Replayed], changed: list[Replayed], gone: list[str], wr
         click.echo(f"{r.kind} {r.id}\n  was: {words_of(r.before)}\n  now: {words_of(r.now)}")
     for case_id in gone:
         click.echo(f"case {case_id} has an accepted verdict, but is no longer in the book (--accept drops it)")
-    new = [r.id for r in results if r.before is None]
+    new = [r.id for r in results if r.before is None and r.now is not None]
     if new and not written:
         click.echo(f"{len(new)} case studies have no accepted verdict yet: `playbook replay --accept`")
     for path in written:
