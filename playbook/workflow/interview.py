@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from playbook.errors import PlaybookError
 from playbook.workflow.quiz import Deck
 from playbook.workflow.quiz_cards import Card, Point, card_id, dice, read_point
-from playbook.workflow.quiz_marks import Mark, fold, heard, mark
+from playbook.workflow.quiz_marks import Mark, fold, heard, known_words, mark
 from playbook.workflow.quiz_written import interviews
 
 # The question that holds the frame of a good answer (ledger D3-int-1): define, stop the loss, causes, evidence, prevent.
@@ -84,7 +84,7 @@ def in_order(parts: Sequence[Point], reply: str) -> tuple[str, ...]:
     places = {}
     for part in parts:
         if heard([part], reply):
-            found = [flat.find(fold(w)) for word in (part.label, *part.words) for w in word.split(" + ")]
+            found = [flat.find(fold(w)) for word in known_words(part) for w in word.split(" + ")]
             places[part.label] = min((p for p in found if p >= 0), default=len(flat))
     return tuple(sorted(places, key=lambda label: places[label]))
 

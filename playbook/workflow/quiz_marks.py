@@ -148,9 +148,15 @@ def depth(points: Sequence[Point], said: Collection[str]) -> int:
 
 
 def heard(points: Iterable[Point], text: str) -> tuple[str, ...]:
-    """Labels of the key points of which the text holds the label or one of its other words."""
+    """Labels of the key points of which the text holds one of its known words (or the label, where that is telling)."""
     flat = fold(text)
-    return tuple(p.label for p in points if any(_holds(flat, word) for word in (p.label, *p.words)))
+    return tuple(p.label for p in points if any(_holds(flat, word) for word in known_words(p)))
+
+
+def known_words(point: Point) -> tuple[str, ...]:
+    """A label of one word ("Data") says too little to be taken for the point itself, unless there is nothing else."""
+    telling = " " in point.label.strip() or not point.words
+    return (point.label, *point.words) if telling else point.words
 
 
 def fold(text: str) -> str:
