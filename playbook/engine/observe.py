@@ -20,8 +20,9 @@ from playbook.series import Event
 MIN_CONFIDENCE = 0.5
 # A finding of this confidence decides a line of `seen_by`; a weaker one only where no later line has a stronger one.
 STRONG = 0.7
-# Over a healthy loss only a fault of the machine that is this sure is called an incident.
-SURE = 0.85
+# Over a healthy loss only a fault elsewhere that is this sure is called an incident: a line of a log may be about another
+# job or an old fault, a measured series is about this run.
+SURE, SURE_MEASURED = 0.85, 0.75
 SHAPE, HEALTHY = "loss-shape", "healthy"
 # How far a clear scan is trusted: a detector may overlook what a person would see.
 QUIET = 0.8
@@ -50,7 +51,12 @@ def with_implied(signals: Mapping[str, Signal], found: list[Evidence]) -> list[E
     shape = next((e for e in found if e.signal == SHAPE), None)
     if SHAPE not in signals or (shape is not None and shape.state != HEALTHY):
         return found
-    implied = [e for e in found if e.state in signals[e.signal].implies and (shape is None or e.confidence >= SURE)]
+    implied = [
+        e
+        for e in found
+        if e.state in signals[e.signal].implies
+        and (shape is None or e.confidence >= (SURE if e.source == "log" else SURE_MEASURED))
+    ]
     if not implied:
         return found
     best = max(implied, key=lambda e: e.confidence)
