@@ -16,6 +16,7 @@ Easily mistaken for
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 
@@ -33,6 +34,8 @@ LEAST = 48  # rows
 WIDTHS = (16, 64, 256)  # rows of a stretch
 Z = 8.0  # difference of medians in their own noise
 RISE = math.log(1.15)  # the least change: noise of a few tenths is none (D3-def-1)
+# a planned switch of the data stays below the first; what is above the second is the size of a spike
+SWITCH, BIG = math.log(1.6), math.log(2.5)
 SKIP_ROWS = 50  # rows of a fresh start: descent and warm-up
 MOST = 10
 
@@ -74,6 +77,9 @@ def _in_line(shared: Shared, line: np.ndarray) -> list[Finding]:
             continue
         used.append(at)
         out.append(_told(shared, line, x, at, change, change / scale, before))
+    ups = sorted(f.step for f in out if f.kind == "up" and f.step is not None)
+    if stats.evenly(ups, int(loss.steps[line[0]])):
+        out = [replace(f, confidence=min(f.confidence, MENTION)) if f.kind == "up" else f for f in out]
     return sorted(out, key=lambda f: f.step or 0)
 
 
@@ -142,26 +148,21 @@ def _told(shared: Shared, line: np.ndarray, x: np.ndarray, at: int, change: floa
     final = float(np.median(x[-max(8, min(64, len(x) // 10)) :])) - before
     text = f"loss goes from {n(old)} to {n(new)} at step {step} and stays ({z:.0f} sigma of the level)"
     if change > 0:
-        # comes down again as after a switch of the data, or it stays
-        sure = (
-            MENTION
-            if final < 0.6 * change and change < math.log(1.6)
-            else 0.85
-            if change >= math.log(2.5)
-            else 0.72
-            if change >= math.log(1.6)
-            else MENTION
-        )
-        if shared.lr_restarts(step, 200.0) and change < math.log(2.5):
-            sure = min(sure, 0.4)
-        if shared.near_epoch(step):
-            sure = min(sure, MENTION)
-        if shared.reinforcement or not shared.domain.log:
-            sure = min(sure, MENTION)
+        sure = _sure(change, final, shared.lr_restarts(step, 200.0))
+        if shared.near_epoch(step) or shared.reinforcement or not shared.domain.log:
+            sure = MENTION
     else:
         sure = 0.3 if shared.near_epoch(step) else 0.5
     numbers = {"level_before": old, "level_after": new, "z": z, "times": new / old if old else 0.0}
     return finding(NAME, "up" if change > 0 else "down", loss, index, text, sure, numbers=numbers)
+
+
+def _sure(change: float, final: float, restarts: bool) -> float:
+    """How sure a rise is a fault: by its size, and by whether the loss comes down again as after a planned change."""
+    came_down = final < 0.6 * change
+    if change < SWITCH or (restarts and (came_down or change < BIG)):
+        return MENTION
+    return 0.85 if change >= BIG else 0.72
 
 
 def scan(run: Run) -> Scan:

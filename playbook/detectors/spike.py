@@ -38,6 +38,7 @@ KINDS = ("transient", "persistent", "repeated", "growing")
 
 LEAST = 8  # rows
 SWITCH = math.log(1.6)  # a planned switch of the data is smaller, and the loss comes down from it
+SLOW_ROWS = 20  # of a rise that relaxes as after a warm restart
 SHOWN = 20  # transient spikes told one by one
 
 
@@ -50,10 +51,14 @@ def look(shared: Shared) -> Scan:
         return blind(NAME, f"only {int(shared.good.sum())} rows of loss, {LEAST} are needed to know its level")
     out: list[Finding] = []
     passing: list[tuple[Excursion, float]] = []
+    slow = [e for seg, e in shared.excursions if e.rows >= SLOW_ROWS and e.rise > 0 and not ordinary(seg, e)]
+    planned = stats.evenly([int(loss.steps[e.start]) for e in slow], int(loss.steps[0]))
     for seg, e in shared.excursions:
         sure = confidence(shared, seg, e)
         if sure <= 0.0:
             continue
+        if planned and e.rows >= SLOW_ROWS and not e.broken:
+            sure = min(sure, MENTION)  # rises at even distances that relax slowly: restarts of an unlogged schedule
         kind = "persistent" if e.lasting else "transient"
         if kind == "transient":
             passing.append((e, sure))
@@ -83,7 +88,7 @@ def confidence(shared: Shared, seg: Segment, e: Excursion) -> float:
         sure = 0.78 if e.after_rise >= 0.9 else 0.72 if e.after_rise >= 0.336 else MENTION
         if e.after_rise < SWITCH and (e.recovered or e.final_rise < 0.7 * e.after_rise):
             sure = min(sure, MENTION)
-    came_down = e.recovered or e.final_rise < 0.7 * e.after_rise
+    came_down = e.recovered or e.final_rise < 0.25 * e.after_rise
     loss = shared.loss
     restarts = loss is not None and shared.lr_restarts(int(loss.steps[e.start]), 100.0)
     if restarts and (came_down or e.after_rise < RISE_BIG) and not e.broken:

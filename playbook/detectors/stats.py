@@ -196,6 +196,12 @@ def lag_correlation(x: np.ndarray, lag: int = 1) -> float:
     return float(a @ b) / scale if scale > 0 else 0.0
 
 
+def evenly(places: list[int], start: int) -> bool:
+    """True where two places and more lie one period apart, the first one period behind the start: planned restarts."""
+    gaps = np.diff(np.array([start, *places], dtype=np.float64))
+    return len(gaps) >= 2 and bool((np.abs(gaps - np.median(gaps)) <= 0.05 * np.median(gaps)).all())
+
+
 def nearest_uniform(value: float, classes: int | None = None) -> tuple[float, int]:
     """Distance of a loss to ln(classes) and the number of classes; the nearest of the usual ones unless it is given."""
     if classes is not None and classes > 1:
