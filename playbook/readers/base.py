@@ -25,6 +25,8 @@ CERTAIN = 95  # a score of `sniff` that leaves no doubt; only one reader may giv
 _MAX_EVENTS = 5_000  # of one file: a log that repeats one warning a million times must not fill the memory
 _MAX_PROBLEMS = 50
 _BIGGEST_STEP = 2**62
+_EPOCHS = 1e8  # seconds: no step lasts three years
+_CLOCK = 20  # points in a row that grow: durations vary
 
 Chunk = tuple[np.ndarray, np.ndarray, np.ndarray | None]  # steps, values, lines
 
@@ -223,8 +225,19 @@ class RunBuilder:
                 raw, (steps, values, lines) = (
                     _highest(named) if combines(metric) else max(named, key=lambda n: len(n[1][0]))
                 )
+            if metric == "step_time" and _is_clock(values):
+                metric_of.pop(raw, None)
+                continue
             series[metric, rank] = Series(metric, rank, steps, values, lines, Origin(self.path, None, self.reader), raw)
         return series, [raw for raw in sorted(counts.keys() | self._seen) if raw not in metric_of]
+
+
+def _is_clock(values: np.ndarray) -> bool:
+    """A `time` that only grows, or counts from 1970, is a clock and no duration."""
+    finite = values[np.isfinite(values)]
+    if len(finite) < 3:
+        return False
+    return bool(np.median(finite) > _EPOCHS or (len(finite) >= _CLOCK and (np.diff(finite) > 0).all()))
 
 
 def _joined(chunks: list[Chunk]) -> Chunk:

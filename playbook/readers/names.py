@@ -51,6 +51,7 @@ def table() -> Table:
     exact: dict[str, tuple[str, int]] = {}
     patterns: list[tuple[re.Pattern[str], str]] = []
     combine: dict[str, str] = {}
+    prefixes = tuple(plain(prefix) + " " for prefix in data["prefixes"])
     for metric, entry in data["metrics"].items():
         names = [metric, *(str(name) for name in entry.get("names", ()))]
         for place, name in enumerate(names):
@@ -59,14 +60,24 @@ def table() -> Table:
         combine[metric] = entry.get("combine", "first")
     return Table(
         exact,
-        tuple(plain(prefix) + " " for prefix in data["prefixes"]),
+        prefixes,
         tuple(re.compile(pattern) for pattern in data["ignore"]),
         tuple(patterns),
         combine,
-        {plain(name): place for place, name in reversed(list(enumerate(data["step"]["names"])))},
-        {plain(name): place for place, name in reversed(list(enumerate(data["step"]["epoch"])))},
-        {plain(name): place for place, name in reversed(list(enumerate(data["rank"]["names"])))},
+        _ordered(data["step"]["names"], prefixes),
+        _ordered(data["step"]["epoch"], prefixes),
+        _ordered(data["rank"]["names"], ()),
     )
+
+
+def _ordered(names: list[str], prefixes: tuple[str, ...]) -> dict[str, int]:
+    """name -> place; a name with a prefix stands directly behind the name itself."""
+    order: dict[str, int] = {}
+    for place, name in enumerate(names):
+        order.setdefault(plain(name), 2 * place)
+        for prefix in prefixes:
+            order.setdefault(prefix + plain(name), 2 * place + 1)
+    return order
 
 
 @cache
