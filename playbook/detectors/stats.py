@@ -13,6 +13,7 @@ MAD_TO_SIGMA = 1.4826  # median absolute deviation -> standard deviation of a no
 WINDOW = 64  # rows: how far back the level of a curve is taken
 EXACT = 4096  # rows: up to here trailing medians are exact, above they are medians of medians of BLOCK rows
 BLOCK = 8  # rows
+SAMPLE = 100_000  # rows: a scale or a quantile needs no more
 CENTRE = 32  # rows of a stretch whose own level is taken off before tails are measured
 FAR_DRAWS = 20_000  # rows beyond which a power-law tail is not carried on
 
@@ -32,6 +33,7 @@ def mad_sigma(x: np.ndarray) -> float:
     """Scale from the median absolute deviation; 0.0 for fewer than two values."""
     if len(x) < 2:
         return 0.0
+    x = x[:: max(1, len(x) // SAMPLE)]
     return float(MAD_TO_SIGMA * np.median(np.abs(x - np.median(x))))
 
 
@@ -103,7 +105,7 @@ def tail_extreme(residual: np.ndarray, draws: int | None = None) -> float:
     if n < 20:
         return 0.0
     draws = draws or n
-    sample = residual[:: max(1, n // 100_000)]
+    sample = residual[:: max(1, n // SAMPLE)]
     middle, q75, q95 = np.quantile(sample, [0.5, 0.75, 0.95])
     return float((q75 - middle) + (q95 - q75) / math.log(5.0) * math.log(max(draws / 4.0, 1.0)))
 
@@ -116,7 +118,7 @@ def tail_far(residual: np.ndarray, draws: int) -> float:
     n = len(residual)
     if n < 200:
         return 0.0
-    middle, q95, q995 = np.quantile(residual[:: max(1, n // 100_000)], [0.5, 0.95, 0.995])
+    middle, q95, q995 = np.quantile(residual[:: max(1, n // SAMPLE)], [0.5, 0.95, 0.995])
     near, far = float(q95 - middle), float(q995 - middle)
     if near <= 0.0 or far <= near:
         return max(far, 0.0)
