@@ -153,7 +153,7 @@ def test_unsure_and_weighed_evidence(tiny: Book) -> None:
 
 @needs_node
 def test_a_wrong_number_would_be_noticed(tiny: Book) -> None:
-    """The comparison can fail: one likelihood changed by a thousandth moves the posterior by more than the tolerance."""
+    """The comparison can fail: one likelihood changed by a thousandth moves the posterior beyond the tolerance."""
     states, said, _ = moments(tiny)
     document = numbers(tiny, compile_book(tiny))
     document["signals"][3]["rows"][0][1] += 1e-3  # loss-shape = persistent-spike

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import tempfile
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -15,6 +18,10 @@ from playbook.knowledge.entries import Case
 from playbook.knowledge.loader import Book
 from playbook.series import Run
 from playbook.workflow.ingest import ingest
+from playbook.workflow.shelf import is_there, shelf
+
+if TYPE_CHECKING:
+    from playbook.incidents.store import Store
 
 # Metrics that a page draws, in this order; a run logs many more.
 DRAWN = ("loss", "grad_norm", "lr", "loss_scale", "throughput", "step_time", "eval_loss")
@@ -55,6 +62,66 @@ class Published:
     @property
     def changed_at(self) -> str:
         return self.record.closed_at or self.record.opened_at
+
+
+def published(db: str | None = None) -> tuple[Published, ...]:
+    """Every incident of the store, newest first; none where there is no store. Raises `PlaybookError`."""
+    if not is_there(db):
+        return ()
+    with shelf(db) as store:
+        return newest_first(Published(record, tuple(_strips(store, record))) for record in store.records())
+
+
+def _strips(store: Store, record: Record) -> Iterator[Strip]:
+    """The scene, and metric files that were attached later: what the run did after the fix.
+
+    A file that is gone or damaged costs its curve, not the page.
+    """
+    from playbook.workflow.scenes import scene_of
+
+    scene = record.artifact("scene")
+    later = [ref for ref in record.artifacts if ref.kind == "metrics"]
+    onset = record.verdict.onset_step
+    if scene is not None:
+        try:
+            yield from strips_of(scene_of(store, scene), onset, "before" if later else "main")
+        except PlaybookError:
+            scene = None
+    for ref in later:
+        try:
+            yield from strips_of(_read(ref.name, store.fetch(ref.sha256, ref.name)), None, "after" if scene else "main")
+        except PlaybookError:
+            continue
+
+
+def _read(name: str, data: bytes) -> Run:
+    """Kept bytes through the readers, which go by the name of a file."""
+    from playbook import readers
+
+    with tempfile.TemporaryDirectory(prefix="playbook-") as folder:
+        path = Path(folder) / (Path(name).name or "metrics")
+        path.write_bytes(data)
+        return readers.read([str(path)])
+
+
+def summary(record: Record) -> dict[str, Any]:
+    """What sums over incidents go by, as in a row of the store."""
+    first = record.verdict.first
+    return {
+        "status": record.status,
+        "verdict": record.verdict.word,
+        "symptom": record.verdict.symptom,
+        "cause": record.cause,
+        "cause_class": record.cause_class,
+        "first_class": first.class_ if first else None,
+        "layer": record.layer,
+        "opened_at": record.opened_at,
+        "closed_at": record.closed_at,
+        "cost_usd": record.losses.usd,
+        "hours_lost": record.losses.hours,
+        "minutes": record.minutes,
+        "questions": len(record.asked),
+    }
 
 
 def newest_first(incidents: Iterable[Published]) -> tuple[Published, ...]:

@@ -68,7 +68,9 @@
     const time =
       cost.minutes >= 90
         ? say.hours.replace("{n}", (cost.minutes / 60).toFixed(1).replace(/\.0$/, ""))
-        : say.minutes.replace("{n}", cost.minutes.toFixed(0));
+        : cost.minutes > 0 && cost.minutes < 1
+          ? say.underMinute
+          : say.minutes.replace("{n}", cost.minutes.toFixed(0));
     return cost.gpuHours >= 0.05 ? `${time} · ${say.gpuHours.replace("{n}", cost.gpuHours.toFixed(1))}` : time;
   }
 

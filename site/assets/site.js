@@ -77,7 +77,12 @@
         setTimeout(() => (knob.textContent = data.copy), 1500);
       });
     });
-    figure.append(knob);
+    let caption = figure.querySelector("figcaption");
+    if (!caption) {
+      caption = el("figcaption", {}, el("span", {}));
+      figure.prepend(caption);
+    }
+    caption.append(knob);
   }
   document.querySelectorAll(".cmd").forEach(addCopy);
   window.PlaybookPage.addCopy = addCopy;

@@ -17,9 +17,7 @@ def site() -> None:
 
 
 @site.command()
-@click.option(
-    "--out", default="out/site", show_default=True, type=click.Path(path_type=Path), help="Folder to fill."
-)
+@click.option("--out", default="out/site", show_default=True, type=click.Path(path_type=Path), help="Folder to fill.")
 @click.option("--lang", "languages", default="en,zh", show_default=True, help="Languages; the first is the front door.")
 @click.option(
     "--base-url",
@@ -83,7 +81,9 @@ def build(
 
 
 @site.command()
-@click.option("--dir", "folder", default="out/site", show_default=True, type=click.Path(path_type=Path), help="A built site.")
+@click.option(
+    "--dir", "folder", default="out/site", show_default=True, type=click.Path(path_type=Path), help="A built site."
+)
 @click.option("--port", default=8000, show_default=True, type=click.IntRange(0, 65535), help="0 takes a free one.")
 def serve(folder: Path, port: int) -> int:
     """Serve a built site to this machine, until Ctrl+C."""

@@ -149,7 +149,10 @@ class Check:
 
 @dataclass(frozen=True, slots=True)
 class Checks:
+    """With `more` they go on where a list before them ended."""
+
     rows: tuple[Check, ...]
+    more: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -304,9 +307,11 @@ class Move:
 
 @dataclass(frozen=True, slots=True)
 class Walk:
+    """`runs` are the moves in order, those that were answered and those asked in vain parted."""
+
     start: tuple[tuple[Ref, str], ...]
     start_top: tuple[tuple[Ref, float], ...]
-    moves: tuple[Move, ...]
+    runs: tuple[tuple[Move, ...], ...]
     trace: tuple[float, ...]  # probability of the true cause: at the start and after every move
     verdict: str
 

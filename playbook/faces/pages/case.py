@@ -19,7 +19,7 @@ from playbook.faces.pages.blocks import (
 )
 from playbook.faces.pages.curve import plot
 from playbook.faces.pages.numbers import WalkNumbers
-from playbook.faces.pages.parts import drop_empty, notices, quiz_section, sources_section, truth_refs
+from playbook.faces.pages.parts import drop_empty, notices, quiz_section, runs_of, sources_section, truth_refs
 from playbook.faces.pages.shelf import Shelf, shape_of
 from playbook.knowledge.entries import Case
 from playbook.workflow.published import Strip
@@ -110,7 +110,7 @@ def _walk(shelf: Shelf, walk: WalkNumbers | None) -> Section | None:
     block = Walk(
         start=tuple((shelf.ref("signals", s), state) for s, state in walk.start),
         start_top=tuple((shelf.ref("causes", c), p) for c, p in walk.start_top),
-        moves=tuple(moves),
+        runs=runs_of(moves),
         trace=(walk.start_truth, *(m.truth for m in walk.moves)),
         verdict=verdict,
     )

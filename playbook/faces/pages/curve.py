@@ -17,7 +17,6 @@ HEIGHT = 220
 # A curve whose largest value is this many times its median is drawn on a logarithmic axis (all values positive).
 LOG_FROM = 12.0
 TICKS = 5
-NAMES = {"loss": "loss", "grad_norm": "grad_norm", "lr": "lr"}
 
 
 def plot(shelf: Shelf, title: str, strips: Sequence[Strip], marks: Sequence[tuple[int, str, str]] = ()) -> Plot | None:
@@ -44,9 +43,7 @@ def plot(shelf: Shelf, title: str, strips: Sequence[Strip], marks: Sequence[tupl
     bad = tuple(band for s in strips if s.role != "after" for band in _bands(s, low_x, span_x))
     placed = tuple(Mark(x_of(step), step, label, kind) for step, label, kind in marks if low_x <= step <= high_x)
     x_ticks = tuple((x_of(t), _number(t)) for t in nice(low_x, high_x, TICKS))
-    y_ticks = tuple(
-        (y_of(10**t if log else t), _number(10**t if log else t)) for t in nice(low_y, high_y, TICKS - 1, log)
-    )
+    y_ticks = tuple((y_of(10**t if log else t), _number(10**t if log else t)) for t in nice(low_y, high_y, TICKS, log))
     return Plot(
         title=title,
         description=_describe(shelf, strips, placed),
@@ -135,7 +132,8 @@ def _number(value: float) -> str:
     if value == 0:
         return "0"
     if abs(value) >= 1e6 or abs(value) < 1e-3:
-        return f"{value:.0e}".replace("e+0", "e").replace("e-0", "e-")
+        mantissa, _, exponent = f"{value:.3e}".partition("e")
+        return f"{mantissa.rstrip('0').rstrip('.')}e{int(exponent)}"
     return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4g}"
 
 

@@ -5,9 +5,6 @@ Everything in a record was typed or logged by somebody: it is shown as plain tex
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable
-
 from playbook.faces.pages.blocks import (
     Bar,
     Bars,
@@ -29,14 +26,16 @@ from playbook.faces.pages.blocks import (
     Web,
 )
 from playbook.faces.pages.curve import plot
-from playbook.faces.pages.parts import cause_cell, class_word, drop_empty
+from playbook.faces.pages.parts import cause_cell, class_word, drop_empty, runs_of
 from playbook.faces.pages.shelf import SAFE_URL, Shelf
 from playbook.incidents.record import MoveDoc, Record
-from playbook.workflow.published import Published, Strip
+from playbook.workflow import trends
+from playbook.workflow.published import Published, Strip, summary
 
 MOST_MARKS = 6  # on one curve
 MOST_LINES = 200  # of a timeline
 MOST_CAUSES = 5
+MOST_ROWS = 12  # of one trend
 
 
 def incident_page(shelf: Shelf, incident: Published) -> Page:
@@ -166,7 +165,7 @@ def _moves(shelf: Shelf, record: Record) -> Section | None:
             Walk(
                 start=(),
                 start_top=tuple((_cause_ref(shelf, c), p) for c, p in last[:3]),
-                moves=tuple(_move(shelf, m) for m in walked),
+                runs=runs_of([_move(shelf, m) for m in walked]),
                 trace=(),
                 verdict="",
             )
@@ -233,14 +232,14 @@ def _questions(shelf: Shelf, record: Record) -> Section | None:
         ("earlier", w("Found earlier by"), cause.earlier if cause else ""),
         ("fix", w("Fix"), ""),
         ("regression", w("Regression test"), cause.regression if cause else ""),
-        ("results", w("Are earlier results affected?"), cause.affects_results if cause else ""),
+        ("affected", w("Are earlier results affected?"), cause.affects_results if cause else ""),
     ):
         said = own.get(key)
         if said:
             rows.append((label, Plain(said)))
         elif known:
             rows.append((label, known))
-    for key in sorted(set(own) - {"symptom", "trigger", "root-cause", "earlier", "fix", "regression", "results"}):
+    for key in sorted(set(own) - {"symptom", "trigger", "root-cause", "earlier", "fix", "regression", "affected"}):
         rows.append((key.replace("_", " ").replace("-", " "), Plain(own[key])))
     return Section("playbook", w("The seven questions"), (Facts(tuple(rows)),)) if rows else None
 
@@ -319,34 +318,40 @@ def incidents_page(shelf: Shelf) -> Page:
 
 
 def _trends(shelf: Shelf) -> Section:
-    """Counts by month, symptom, cause and layer; hours lost by cause."""
+    """Counts by month, symptom, cause and layer; what they cost; how often the first cause was the right one."""
     w = shelf.w
-    records = [i.record for i in shelf.incidents]
-    causes = [i.cause for i in shelf.incidents if i.cause]
-    layers = [r.layer or (r.verdict.first.layer if r.verdict.first else "") for r in records]
-    hours: Counter[str] = Counter()
-    for incident in shelf.incidents:
-        if incident.cause and incident.record.losses.hours:
-            hours[incident.cause] += incident.record.losses.hours  # type: ignore[assignment]
-    blocks: list[Block] = []
-    months = sorted(Counter(r.opened_at[:7] for r in records).items())
-    blocks.append(_counted(w("By month"), [(Plain(m), n, f"{n}") for m, n in months[-24:]]))
-    blocks.append(
-        _counted(
-            w("By symptom"),
-            [(shelf.ref("symptoms", s), n, f"{n}") for s, n in _most(r.verdict.symptom for r in records)],
-        )
-    )
-    blocks.append(_counted(w("By cause"), [(cause_cell(shelf, c), n, f"{n}") for c, n in _most(causes)]))
-    blocks.append(_counted(w("By layer"), [(Plain(shelf.layer_word(x)), n, f"{n}") for x, n in _most(layers)]))
-    if hours:
-        ranked = sorted(hours.items(), key=lambda item: (-item[1], item[0]))[:10]
-        blocks.append(_counted(w("Hours lost by cause"), [(cause_cell(shelf, c), h, f"{h:g} h") for c, h in ranked]))
+    sums = trends.of(summary(i.record) for i in shelf.incidents)
+    facts: list[tuple[str, Cell]] = [
+        (w("Incidents"), Plain(f"{sums['incidents']} ({w('{n} open', n=sums['open'])})")),
+        (w("False alarms"), Plain(str(sums["false_alarms"]))),
+        (w("Lost"), Plain(f"{sums['hours_lost']:g} h · {sums['usd']:,.0f} USD")),
+    ]
+    if sums["first_was_right"] is not None:
+        facts.append((w("The first cause was right"), Plain(f"{sums['first_was_right']:.0%}")))
+
+    def cause(name: str) -> Cell:
+        return Plain(w("not confirmed")) if name == trends.NOT_CONFIRMED else cause_cell(shelf, name)
+
+    def layer(name: str) -> Cell:
+        return Plain(w("not confirmed") if name == trends.NOT_CONFIRMED else shelf.layer_word(name))
+
+    def symptom(name: str) -> Cell:
+        return shelf.ref("symptoms", name)
+
+    blocks: list[Block] = [Facts(tuple(facts))]
+    for caption, key, draw in (
+        (w("By month"), "by_month", lambda name: Plain(name)),
+        (w("By symptom"), "by_symptom", symptom),
+        (w("By cause"), "by_cause", cause),
+        (w("By layer"), "by_layer", layer),
+    ):
+        rows = sums[key][-MOST_ROWS:] if key == "by_month" else sums[key][:MOST_ROWS]
+        blocks.append(_counted(caption, [(draw(r["name"]), r["incidents"], str(r["incidents"])) for r in rows]))
+    lost = sorted((r for r in sums["by_cause"] if r["hours_lost"]), key=lambda r: (-r["hours_lost"], r["name"]))
+    if lost:
+        rows = [(cause(r["name"]), r["hours_lost"], f"{r['hours_lost']:g} h") for r in lost[:MOST_ROWS]]
+        blocks.append(_counted(w("Hours lost by cause"), rows))
     return Section("trends", w("Trends"), tuple(b for b in blocks if not isinstance(b, Bars) or b.rows))
-
-
-def _most(names: Iterable[str | None]) -> list[tuple[str, int]]:
-    return sorted(Counter(n for n in names if n).items(), key=lambda item: (-item[1], item[0]))[:10]
 
 
 def _counted(caption: str, rows: list[tuple[Cell, float, str]]) -> Bars:

@@ -7,10 +7,12 @@ from typing import Any
 
 from playbook.faces.pages.blocks import Card, Cards, Links, Listing, Matrix, Page, Prose, Ref, Section, Web
 from playbook.faces.pages.parts import drop_empty
+from playbook.faces.pages.picture import pieces, units
 from playbook.faces.pages.shelf import Shelf, shape_of
 from playbook.knowledge.entries import LAYERS, SYMPTOMS
 
 MOST_RECENT = 3  # incidents on the first page
+CARD = 96  # Latin letters of text on a card
 
 Rows = tuple[tuple[Ref, str, str], ...]
 
@@ -24,9 +26,7 @@ def symptoms_in_order(shelf: Shelf) -> list[Any]:
 def home_page(shelf: Shelf) -> Page:
     """What do you see?"""
     w = shelf.w
-    cards = tuple(
-        Card(shelf.ref("symptoms", s.id), _first_sentence(s.looks_like), shape=s.id) for s in symptoms_in_order(shelf)
-    )
+    cards = tuple(Card(shelf.ref("symptoms", s.id), _short(s.looks_like), shape=s.id) for s in symptoms_in_order(shelf))
     recent: tuple[tuple[Ref | Web, str], ...] = tuple(
         (shelf.ref("incidents", i.record.id), i.day) for i in shelf.incidents[:MOST_RECENT]
     )
@@ -55,11 +55,20 @@ def home_page(shelf: Shelf) -> Page:
     )
 
 
-def _first_sentence(text: str) -> str:
+def _short(text: str) -> str:
+    """The first sentence, cut between words where it is long: a card is for a glance."""
     for end in (". ", "。", "; ", "；"):
         if end in text:
-            return text.split(end)[0].rstrip(".") + ("。" if end in "。；" else ".")
-    return text
+            text = text.split(end)[0].rstrip(".") + ("。" if end in "。；" else ".")
+            break
+    if units(text) <= CARD:
+        return text
+    kept = ""
+    for piece in pieces(text):
+        if units(kept + piece) > CARD:
+            break
+        kept += piece
+    return kept.rstrip(" ,，、(（") + " …"
 
 
 def symptoms_page(shelf: Shelf) -> Page:

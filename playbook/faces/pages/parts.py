@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from itertools import groupby
 
 from playbook.faces.pages.blocks import (
     Action,
@@ -11,6 +12,7 @@ from playbook.faces.pages.blocks import (
     Cell,
     Facts,
     Links,
+    Move,
     Notice,
     Part,
     Plain,
@@ -160,6 +162,11 @@ def quiz_section(shelf: Shelf, entry_id: str) -> Section | None:
         return None
     rows: tuple[tuple[Ref | Web, str], ...] = tuple((shelf.ref("questions", q.id), "") for q in found)
     return Section("quiz", shelf.w("Test yourself"), (Links(rows),))
+
+
+def runs_of(moves: Sequence[Move]) -> tuple[tuple[Move, ...], ...]:
+    """Moves in order, parted where known and unknown answers change."""
+    return tuple(tuple(run) for _, run in groupby(moves, key=lambda move: move.known))
 
 
 def refs_cell(refs: Iterable[Part]) -> tuple[Part, ...]:

@@ -99,7 +99,7 @@ def units(text: str) -> float:
 def wrap(text: str) -> tuple[str, ...]:
     """At most two lines that fit a box; Chinese breaks anywhere, Latin between words; a cut ends in an ellipsis."""
     lines = [""]
-    for piece in _pieces(text):
+    for piece in pieces(text):
         if lines[-1] and units(lines[-1] + piece.rstrip()) > UNITS:
             lines.append("")
         lines[-1] += piece if lines[-1] else piece.lstrip()
@@ -109,7 +109,8 @@ def wrap(text: str) -> tuple[str, ...]:
     return tuple(lines)
 
 
-def _pieces(text: str) -> list[str]:
+def pieces(text: str) -> list[str]:
+    """Where a line may break: after a blank or a dash, around a Chinese character."""
     pieces: list[str] = []
     for ch in text:
         wide = unicodedata.east_asian_width(ch) in "WF"

@@ -159,6 +159,8 @@ class Shelf:
     def minutes(self, minutes: float) -> str:
         if minutes >= 90:
             return self.w("{n} h", n=f"{minutes / 60:.1f}".removesuffix(".0"))
+        if 0 < minutes < 1:
+            return self.w("< 1 min")
         return self.w("{n} min", n=f"{minutes:.0f}")
 
     def price(self, cost: Cost) -> str:

@@ -122,7 +122,7 @@ def _confirm(shelf: Shelf, numbers: SymptomNumbers | None, walk: tuple[tuple[Ref
         Checks(rows[:OPEN_CHECKS]),
     ]
     if rows[OPEN_CHECKS:]:
-        blocks.append(Fold(w("{n} more", n=len(rows) - OPEN_CHECKS), (Checks(rows[OPEN_CHECKS:]),)))
+        blocks.append(Fold(w("{n} more", n=len(rows) - OPEN_CHECKS), (Checks(rows[OPEN_CHECKS:], more=True),)))
     blocks.append(Links(walk))
     return Section("confirm", w("Confirm"), tuple(blocks), w("Diagnosis"))
 

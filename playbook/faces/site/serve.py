@@ -38,7 +38,7 @@ class Handler(SimpleHTTPRequestHandler):
 
     def list_directory(self, path: Any) -> None:
         self.send_error(404)
-        return None
+        return
 
     def send_error(self, code: int, message: str | None = None, explain: str | None = None) -> None:
         page = Path(self.directory) / "404.html"
@@ -64,7 +64,9 @@ def server(folder: Path, port: int) -> ThreadingHTTPServer:
     try:
         return ThreadingHTTPServer((HOST, port), functools.partial(Handler, directory=str(folder)))
     except OSError as error:
-        raise PlaybookError(f"--port {port}", f"cannot be used: {error.strerror or error}", "name another port") from None
+        raise PlaybookError(
+            f"--port {port}", f"cannot be used: {error.strerror or error}", "name another port"
+        ) from None
 
 
 def serve(folder: Path, port: int, say: Callable[[str], None]) -> None:

@@ -13,16 +13,16 @@ from playbook.faces.pages.blocks import Graph, Plot
 SHAPES: dict[str, str] = {
     "instant-nan": "M6 12C22 26 34 33 46 36 54 38 58 37 64 38"
     "|M70 32l10 10m0-10l-10 10M86 32l10 10m0-10l-10 10M102 32l10 10m0-10l-10 10",
-    "early-explosion": "M6 40C12 42 16 43 22 42|M22 42C34 40 40 30 46 8M52 8v0M52 8l0-2",
+    "early-explosion": "M6 34C14 40 20 43 28 43|M28 43C44 42 50 30 55 6M48 13L55 5 61 14",
     "transient-spike": "M6 16C18 30 28 36 44 39L50 40M68 42C82 44 96 46 114 47|M50 40L57 6 60 28 68 42",
     "persistent-spike": "M6 16C18 32 32 40 52 43|M52 43L57 6C62 20 74 19 90 21 98 22 106 21 114 22",
     "slow-climb": "M6 14C16 32 28 42 46 44|M46 44C66 45 84 40 114 26",
     "plateau": "M6 20C8 23 10 25 14 26|M14 26C24 27 32 25 42 26 54 27 62 25 74 26 88 27 98 25 114 26",
     "loss-zero": "M6 14C14 26 22 32 34 35L46 37|M46 37L50 56H114",
-    "resume-drift": "M6 14C18 30 34 38 56 42|M60 26C70 33 84 36 114 39M58 4V58",
+    "resume-drift": "M6 14C18 30 34 38 54 42|M62 24C72 32 88 37 114 40M58 6v7M58 20v7M58 34v7M58 48v7",
     "silent-degradation": "M6 14C22 34 44 44 114 49|M40 30C58 26 78 24 114 12",
     "throughput-drop": "M6 18H56|M56 18L62 44H74L78 40 84 45 92 42 114 44",
-    "hang-or-crash": "M6 14C18 28 32 36 50 40L64 42|M64 42V56M64 36v12M70 56H114",
+    "hang-or-crash": "M6 14C18 28 32 36 50 40L64 42|M65 30V54M74 42h5M86 42h5M98 42h5M110 42h4",
     "healthy": "M6 10C16 28 26 36 40 40L44 38 48 42 58 42 62 45 72 45 78 47 90 47 98 49 114 50|",
 }
 _UNKNOWN = "M6 14C18 30 34 38 56 42|M56 42C70 46 84 20 114 30"
@@ -90,7 +90,7 @@ def plot(drawn: Plot, key: str) -> Markup:
         anchor, shift = ("end", -4) if mark.x > width * 0.75 else ("start", 4)
         parts.append(
             f'<text class="mark-label" x="{number(mark.x + shift)}" y="{12 + 15 * (level % 4)}" text-anchor="{anchor}"'
-            f' data-x="{number(mark.x)}">{_t(mark.label)} · {mark.step}</text>'
+            f' data-x="{number(mark.x)}">{_t(mark.label)} · {mark.step:,}</text>'
         )
     parts.append("</g></svg>")
     return Markup("".join(parts))

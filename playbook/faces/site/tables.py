@@ -134,6 +134,7 @@ def texts(shelf: Shelf) -> dict[str, Any]:
         "price": w("Price"),
         "tells": w("tells {n} bit"),
         "minutes": w("{n} min"),
+        "underMinute": w("< 1 min"),
         "hours": w("{n} h"),
         "gpuHours": w("{n} GPU-h"),
         "known": w("What you said"),
