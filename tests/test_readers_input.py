@@ -169,10 +169,13 @@ def test_checkpoints_that_carry_the_log_so_far_are_one_curve(tmp_path: Path) -> 
 
 
 def test_another_run_in_the_folder_is_left_out_and_named(tmp_path: Path) -> None:
-    write(tmp_path / "bf16.csv", CSV)
-    write(tmp_path / "fp16.csv", "step,loss\n1,2.90\n2,2.80\n3,nan\n")
+    write(tmp_path / "a/metrics.csv", CSV)
+    write(tmp_path / "a/args.json", '{"learning_rate": 0.1, "seed": 1}')
+    write(tmp_path / "b/metrics.csv", "step,loss,lr\n1,2.90,9\n2,2.80,9\n3,nan,9\n")
+    write(tmp_path / "b/args.json", '{"learning_rate": 0.9, "seed": 2}')
     run = read([tmp_path])
-    assert run.get("loss").values.tolist() == [2.5, 2.4, 2.3]
+    assert run.get("loss").values.tolist() == [2.5, 2.4, 2.3] and run.get("lr") is None
+    assert run.config["learning_rate"] == 0.1
     assert [p.code for f in run.files for p in f.problems] == ["another-run"]
 
 

@@ -16,6 +16,7 @@ from playbook.series import Event, FileReport, Origin, Run, Series
 
 _SAME = 0.5  # share of the shorter file's steps that the other has too: above it the two cover the same stretch
 _EQUAL = 0.99  # share of common steps with equal values: above it the two are copies of one curve
+_IDENTITY = "loss"  # the metric by which two files are known as one run or two
 
 Key = tuple[str, int | None]
 Part = tuple[walk.Found, RunBuilder, Reader]
@@ -25,23 +26,17 @@ def merged(parts: list[Part], refused: list[FileReport]) -> Run:
     """One Run of all builders. `refused` are the reports of files that could not be read."""
     parts = _latest_run(parts)
     finished = [builder.finish() for _, builder, _ in parts]
-    ranks = _file_ranks(parts, [series for series, _ in finished])
-    several = len({rank for rank in ranks if rank is not None}) > 1
-    gathered: dict[Key, list[tuple[int, Series]]] = {}
-    for place, (series, _) in enumerate(finished):
-        for (metric, rank), one in series.items():
-            owner = rank
-            if rank is not None and rank == parts[place][1].rank and not several:
-                owner = None  # a lone rank0.jsonl is the run
-            if rank is None and several:
-                owner = ranks[place]
-            gathered.setdefault((metric, owner), []).append((place, one))
+    foreign = _foreign(parts, [series for series, _ in finished])
+    dropped = [parts[place][1].report() for place in sorted(foreign) if parts[place][1].problems]
+    finished = [one for place, one in enumerate(finished) if place not in foreign]
+    parts = [part for place, part in enumerate(parts) if place not in foreign]
     result: dict[Key, Series] = {}
-    for (metric, rank), candidates in gathered.items():
-        one = _joined(candidates, parts)
-        result[metric, rank] = (
-            one if one.rank == rank else Series(metric, rank, one.steps, one.values, one.lines, one.origin, one.raw)
-        )
+    for (metric, rank), candidates in _gathered(parts, [series for series, _ in finished]).items():
+        one, others = _joined(candidates, parts)
+        _tell(parts, others, metric, candidates)
+        if one.rank != rank:
+            one = Series(metric, rank, one.steps, one.values, one.lines, one.origin, one.raw)
+        result[metric, rank] = one
     config: dict[str, Any] = {}
     events: list[Event] = []
     for _, builder, _ in parts:
@@ -49,8 +44,47 @@ def merged(parts: list[Part], refused: list[FileReport]) -> Run:
         events += builder.events
     used = {one.raw for series, _ in finished for one in series.values()}
     unmapped = sorted({raw for _, names in finished for raw in names} - used)
-    reports = [builder.report() for _, builder, _ in parts] + refused
+    reports = [builder.report() for _, builder, _ in parts] + dropped + refused
     return Run(result, tuple(events), config, tuple(reports), tuple(unmapped))
+
+
+def _gathered(parts: list[Part], finished: list[dict[Key, Series]]) -> dict[Key, list[tuple[int, Series]]]:
+    """What the files hold by metric and owner: (place of the file, series)."""
+    ranks = _file_ranks(parts, finished)
+    several = len({rank for rank in ranks if rank is not None}) > 1
+    gathered: dict[Key, list[tuple[int, Series]]] = {}
+    for place, series in enumerate(finished):
+        for (metric, rank), one in series.items():
+            owner = rank
+            if rank is not None and rank == parts[place][1].rank and not several:
+                owner = None  # a lone rank0.jsonl is the run
+            if rank is None and several:
+                owner = ranks[place]
+            gathered.setdefault((metric, owner), []).append((place, one))
+    return gathered
+
+
+def _foreign(parts: list[Part], finished: list[dict[Key, Series]]) -> set[int]:
+    """Files of another run: their loss contradicts the fullest one; what lies in their folder goes with them."""
+    foreign: set[int] = set()
+    for (metric, _), candidates in _gathered(parts, finished).items():
+        if metric == _IDENTITY:
+            _, others = _joined(candidates, parts)
+            _tell(parts, others, metric, candidates)
+            foreign |= others
+    judged = {place for place, series in enumerate(finished) if any(metric == _IDENTITY for metric, _ in series)}
+    homes = {parts[place][0].path.parent for place in judged - foreign}
+    left = {parts[place][0].path.parent for place in foreign}
+    left = {folder for folder in left if not any(home.is_relative_to(folder) for home in homes)}
+    beside = {place for place, part in enumerate(parts) if any(part[0].path.is_relative_to(f) for f in left)}
+    return foreign | (beside - judged)
+
+
+def _tell(parts: list[Part], others: set[int], metric: str, candidates: list[tuple[int, Series]]) -> None:
+    fullest = max((c for c in candidates if c[0] not in others), key=lambda c: (len(c[1]), -c[0]))[0]
+    for place in sorted(others):
+        text = f"{metric} has other values for the steps that {parts[fullest][0].name} covers; left out as another run"
+        parts[place][1].problem(None, text, "read it by itself, or use `playbook compare`", "another-run")
 
 
 def _latest_run(parts: list[Part]) -> list[Part]:
@@ -120,15 +154,13 @@ def _copies(one: Series, other: Series) -> bool:
     return bool(np.mean(same) >= _EQUAL)
 
 
-def _joined(candidates: list[tuple[int, Series]], parts: list[Part]) -> Series:
-    """One series of all that were read under one metric and rank."""
+def _joined(candidates: list[tuple[int, Series]], parts: list[Part]) -> tuple[Series, set[int]]:
+    """(one series of all that were read under one metric and rank, places of the files that contradict it)."""
     kept: list[tuple[int, Series]] = []
+    others: set[int] = set()
     for place, one in sorted(candidates, key=lambda c: (-len(c[1]), c[0])):  # the fullest first: it sets the reader
-        if not kept:
-            kept.append((place, one))
-            continue
         found, builder, reader = parts[place]
-        if builder.reader != parts[kept[0][0]][1].reader:
+        if kept and builder.reader != parts[kept[0][0]][1].reader:
             continue
         beside = getattr(reader, "PARTS", False) and all(found.path.parent == parts[p][0].path.parent for p, _ in kept)
         if not beside and any(_copies(one, other) for _, other in kept):
@@ -136,15 +168,13 @@ def _joined(candidates: list[tuple[int, Series]], parts: list[Part]) -> Series:
         if beside or all(_overlap(one, other) <= _SAME for _, other in kept):
             kept.append((place, one))
         else:
-            first = parts[kept[0][0]][0].name
-            text = f"{one.metric} has other values for the steps that {first} covers; left out as another run"
-            builder.problem(None, text, "read it by itself, or use `playbook compare`", "another-run")
+            others.add(place)
     if len(kept) == 1:
-        return kept[0][1]
+        return kept[0][1], others
     kept.sort(key=lambda item: item[0])
     head = kept[0][1]
     names = [one.origin.path for _, one in kept]
     origin = Origin(f"{names[0]} .. {names[-1]}", None, head.origin.reader)
     steps = np.concatenate([one.steps for _, one in kept])
     values = np.concatenate([one.values for _, one in kept])
-    return Series(head.metric, head.rank, steps, values, None, origin, head.raw)
+    return Series(head.metric, head.rank, steps, values, None, origin, head.raw), others
