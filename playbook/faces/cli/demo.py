@@ -11,6 +11,7 @@ import click
 from playbook.faces.cli import common
 
 if TYPE_CHECKING:
+    from playbook.faces.words import Words
     from playbook.workflow.book import Library
 
 CASE = "lr-peak-hard-samples-7b"
@@ -18,11 +19,15 @@ RUN = "demo"  # folder of the book with the shipped run
 
 
 @click.command(short_help="See it work: a shipped run, diagnosed, recorded, published.")
-@click.option("--out", type=click.Path(path_type=Path), help="Where to put the database and the site (default: a new folder).")
+@click.option(
+    "--out", type=click.Path(path_type=Path), help="Where to put the database and the site (default: a new folder)."
+)
 @click.option("--lang", metavar="CODE", help="Language: en or zh.")
 def demo(out: Path | None, lang: str | None) -> int:
-    """Diagnose a really trained run that ships with the product, then a published 7B incident with its answers; record
-    both in a scratch database and build the site with them. Nothing outside the folder is touched."""
+    """Diagnose a really trained run that ships with the product, then a published 7B incident with its answers.
+
+    Both are recorded in a scratch database and the site is built with them. Nothing outside the folder is touched.
+    """
     from playbook.faces.words import words
     from playbook.workflow.book import open_book
 
@@ -36,10 +41,8 @@ def demo(out: Path | None, lang: str | None) -> int:
     common.console().rule(f"[bold]2. {w('a published incident of a 7B run')}[/]")
     second = _case(library, db, w)
     common.console().rule(f"[bold]3. {w('what is left behind')}[/]")
-    from playbook.faces.cli.site import build_site
-
     site = folder / "site"
-    build_site(site, languages=("en", "zh"), db=db, packs=())
+    _publish(site, db)
     click.echo(f"{w('incidents')}   {first}  {second}")
     click.echo(f"{w('database')}    {folder / 'playbook.db'}")
     click.echo(f"{w('site')}        {site / 'index.html'}")
@@ -47,7 +50,19 @@ def demo(out: Path | None, lang: str | None) -> int:
     return 0
 
 
-def _run(library: Library, db: str, w: object) -> str:
+def _publish(out: Path, db: str) -> None:
+    """The site in both languages, with the two incidents."""
+    from playbook.faces.site.build import Edition, build
+    from playbook.faces.words import words
+    from playbook.workflow.book import open_book
+    from playbook.workflow.published import published
+
+    editions = [Edition(code, words(code), open_book(lang=code).book) for code in ("en", "zh")]
+    build(out, editions, published(db), "http://127.0.0.1:8000/", common.narrator())
+    common.hush()
+
+
+def _run(library: Library, db: str, w: Words) -> str:
     """The shipped run, from its metrics alone."""
     from playbook import places
     from playbook.faces.report import print_diagnosis, print_ingest
@@ -59,12 +74,12 @@ def _run(library: Library, db: str, w: object) -> str:
     session = Session(library.book, library.tables, found.size)
     session.observe(found.evidence)
     diagnosis = session.diagnosis()
-    print_ingest(found, session, common.console(), w)  # type: ignore[arg-type]
-    print_diagnosis(session, diagnosis, common.console(), w)  # type: ignore[arg-type]
+    print_ingest(found, session, common.console(), w)
+    print_diagnosis(session, diagnosis, common.console(), w)
     return record(session, found, diagnosis, db, "Demo: a small run trained for the demo")
 
 
-def _case(library: Library, db: str, w: object) -> str:
+def _case(library: Library, db: str, w: Words) -> str:
     """The 7B post-mortem: its curve is read, its investigator answers."""
     from playbook import places
     from playbook.faces.report import print_diagnosis
@@ -81,5 +96,5 @@ def _case(library: Library, db: str, w: object) -> str:
     for move in session.asked:
         if move.evidence is not None:
             click.echo(f"  {library.book.signals[move.signal].question}  ->  {move.evidence.state}")
-    print_diagnosis(session, diagnosis, common.console(), w)  # type: ignore[arg-type]
+    print_diagnosis(session, diagnosis, common.console(), w)
     return record(session, found, diagnosis, db, case.title)
