@@ -82,6 +82,13 @@ def test_restarts_of_real_files_stay_visible() -> None:
             assert loss is not None and len(loss.restarts) == restarts, name
 
 
+def test_reinforcement_learning_counts_environment_steps() -> None:
+    folder = REAL / "rl-sb3-ppo-racer"
+    if folder.is_dir():
+        loss = read([folder]).get("loss")
+        assert loss is not None and loss.steps[0] == 4096
+
+
 def test_a_pointer_is_told(tmp_path: Path) -> None:
     folder = REAL / "tb-lfs-pointer"
     if folder.is_dir():
