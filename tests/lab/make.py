@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.lab.faults import FAULTS, HEALTHY
+from tests.lab.model import VOCAB
 from tests.lab.trainer import Plan, train
 
 RUNS = Path(__file__).parent / "runs"
@@ -31,7 +32,7 @@ def config_of(plan: Plan) -> dict[str, Any]:
     return {
         "learning_rate": plan.lr, "warmup_steps": plan.warmup, "max_steps": plan.steps, "lr_scheduler_type": plan.schedule,
         "per_device_train_batch_size": plan.batch, "optim": plan.optimizer, "adam_beta2": plan.betas[1],
-        "adam_epsilon": plan.eps, "weight_decay": plan.weight_decay, "max_grad_norm": plan.clip or 0.0,
+        "vocab_size": VOCAB, "world_size": plan.ranks or 1, "adam_epsilon": plan.eps, "weight_decay": plan.weight_decay, "max_grad_norm": plan.clip or 0.0,
         "fp16": plan.precision == "fp16", "bf16": plan.precision.startswith("bf16"),
     }  # fmt: skip
 
@@ -68,7 +69,12 @@ def main(only: list[str]) -> None:
     for name, fault in FAULTS.items():
         for seed in SEEDS:
             key = f"{name}-{seed}"
-            truth[key] = {"class": fault.class_, "onset": fault.onset, "symptoms": list(fault.symptoms), "steps": fault.plan.steps}
+            truth[key] = {
+                "class": fault.class_,
+                "onset": fault.onset,
+                "symptoms": list(fault.symptoms),
+                "steps": fault.plan.steps,
+            }
             if not only or name in only:
                 print(key, file=sys.stderr)
                 write(RUNS / "faulty" / key, fault.plan, seed)

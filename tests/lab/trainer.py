@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from copy import deepcopy
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -47,6 +48,42 @@ class Plan:
 
     def with_(self, **changes: Any) -> Plan:
         return replace(self, **changes)
+
+
+LOST = 20  # steps between the last checkpoint and the end of a job that is resumed
+
+
+@dataclass
+class Saved:
+    """A checkpoint, and whether it was used."""
+
+    model: dict[str, Any]
+    optimizer: dict[str, Any]
+    generator: Tensor
+    scale: float
+    used: bool = False
+
+    @classmethod
+    def of(cls, model: Model, optimizer: torch.optim.Optimizer, generator: torch.Generator, scale: float) -> Saved:
+        return cls(deepcopy(model.state_dict()), deepcopy(optimizer.state_dict()), generator.get_state(), scale)
+
+    def restore(
+        self, plan: Plan, model: Model, optimizer: torch.optim.Optimizer, generator: torch.Generator, seed: int
+    ) -> torch.optim.Optimizer:
+        """Load what the plan does not lose."""
+        self.used = True
+        fresh = Model(plan.shape, seed + 5).state_dict()
+        model.load_state_dict(fresh if "weights" in plan.resume else self.model)
+        if "part" in plan.resume:
+            with torch.no_grad():
+                model.blocks[1].down.weight.copy_(torch.randn_like(model.blocks[1].down.weight))
+        if "optimizer" in plan.resume:
+            optimizer = optimizer_of(plan, model)
+        else:
+            optimizer.load_state_dict(self.optimizer)
+        if "sampler" not in plan.resume:
+            generator.set_state(self.generator)
+        return optimizer
 
 
 def rate(plan: Plan, step: int) -> float:
@@ -101,18 +138,18 @@ def train(plan: Plan, seed: int) -> list[dict[str, float]]:
     optimizer = optimizer_of(plan, model)
     generator = torch.Generator().manual_seed(seed + 1000)
     scale, good, shift, offset, rows = plan.scale, 0, 0, 0, []
-    for step in range(plan.steps):
-        if step == plan.resume_at:
-            if "optimizer" in plan.resume:
-                optimizer = optimizer_of(plan, model)
-            if "weights" in plan.resume:
-                model.load_state_dict(Model(plan.shape, seed + 5).state_dict())
-            if "part" in plan.resume:
-                with torch.no_grad():
-                    model.blocks[1].down.weight.mul_(0.0).add_(torch.randn_like(model.blocks[1].down.weight))
+    step, saved = -1, None
+    while step < plan.steps - 1:
+        step += 1
+        if plan.resume_at is not None and step == plan.resume_at - LOST and saved is None:
+            saved = Saved.of(model, optimizer, generator, scale)
+        elif step == plan.resume_at and saved is not None and not saved.used:
+            # The job died here and goes on from its last checkpoint, some steps earlier: those are logged twice.
+            step -= LOST
+            optimizer = saved.restore(plan, model, optimizer, generator, seed)
+            scale = 65536.0 if "scaler" in plan.resume else saved.scale
             shift = step if "sampler" in plan.resume else shift
             offset = step if "schedule" in plan.resume else offset
-            scale = 65536.0 if "scaler" in plan.resume else scale
         lr = plan.hooks.get("lr", lambda _, value: value)(step, rate(plan, step - offset))
         for group in optimizer.param_groups:
             group["lr"] = lr
@@ -163,7 +200,9 @@ def loss_of(plan: Plan, model: Model, tokens: Tensor, labels: Tensor, step: int)
         chosen = policy.gather(-1, action[..., None])[..., 0]
         loss = -(chosen * (reward - reward.mean())).mean()
         return loss, loss[None]
-    each = F.cross_entropy(logits.flatten(0, 1), labels.flatten(), reduction="none", ignore_index=-100).view(labels.shape)
+    each = F.cross_entropy(logits.flatten(0, 1), labels.flatten(), reduction="none", ignore_index=-100).view(
+        labels.shape
+    )
     if "loss" in plan.hooks:
         loss = plan.hooks["loss"](step, logits, labels, each)
     else:
