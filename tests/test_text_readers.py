@@ -19,7 +19,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from playbook.errors import PlaybookError
-from playbook.readers import read, readers
+from playbook.readers import megatron_columns, read, readers
 from playbook.readers.base import RunBuilder
 from playbook.readers.source import Source
 from playbook.series import Run, Series
@@ -259,3 +259,70 @@ def test_a_text_without_rows_or_notable_lines_is_refused(tmp_path: Path) -> None
     path.write_text("Dear diary!\nthe weather was fine at 10:00:00 and nothing happened.\n")
     with pytest.raises(PlaybookError, match="no row"):
         read(path)
+
+
+def _megatron_log(rng: random.Random) -> bytes:
+    """A log in one of Megatron's shapes, with everything between its rows that real ones have."""
+    dated = rng.random() < 0.5
+    label = rng.choice(["", "", "[default7]:", "7: "])
+    ending = rng.choice(["\n", "\r\n"])
+    lines = ["using world size: 8, data-parallel size: 8", "  lr .......... 0.0003"]
+    step = rng.choice([1, 9_990, 99_999_990])
+    for i in range(rng.randint(0, 120)):
+        step += 1 if rng.random() < 0.98 else -rng.randint(0, 30)
+        stamp = f" [2025-03-12 09:31:{i % 60:02d}.{rng.randrange(10**6):06d}]" if dated else ""
+        loss = rng.choice(
+            ["nan", "inf", f"{rng.gauss(3, 2):.6E}", f"{abs(rng.gauss(3, 2)):.6E}", f"{rng.gauss(3, 1):.6E}"]
+        )
+        skipped = rng.random() < 0.05
+        row = (
+            f"{label}{stamp} iteration {max(0, step):8d}/{10**8:8d} | consumed samples: {step * 128:12d} |"
+            f" elapsed time per iteration (ms): {abs(rng.gauss(900, 300)):.1f} |"
+            f" learning rate: {rng.random() * 10 ** -rng.randrange(1, 9):.6E} | global batch size: {128:5d} |"
+            + ("" if skipped else f" lm loss: {loss} |")
+            + f" loss scale: {2.0 ** rng.randrange(20):.1f} |"
+            + ("" if skipped else f" grad norm: {rng.choice(['nan', '0.000', f'{abs(rng.gauss(1, 9)):.3f}'])} |")
+            + f" number of skipped iterations: {int(skipped):3d} | number of nan iterations: {0:3d} |"
+        )
+        kind = rng.random()
+        if kind < 0.02:
+            row = row[: rng.randrange(len(row))]
+        elif kind < 0.04:
+            row = row[: rng.randrange(len(row))] + row
+        elif kind < 0.05:
+            row = f"\x1b[32m{row}\x1b[0m"
+        elif kind < 0.06:
+            cut = row.index("| learning")
+            row = row[:cut] + ending + row[cut:]
+        lines.append(row)
+        if rng.random() < 0.1:
+            lines.append(
+                rng.choice(
+                    [
+                        "time (ms) | forward-compute: 1.0 | batch-generator: 170.25 | optimizer: 2.0",
+                        f" validation loss at iteration {step} | lm loss value: 2.8E+00 | lm loss PPL: 1.6E+01 | ",
+                        f"saving checkpoint at iteration {step:7d} to /ckpt",
+                        "",
+                        "WARNING: found NaN in local grad norm in backward pass",
+                    ]
+                )
+            )
+    return (ending.join(lines) + ending).encode()
+
+
+@given(seed=st.integers(0, 2**32))
+@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_megatron_columns_are_what_single_lines_give(tmp_path: Path, seed: int) -> None:
+    data = _megatron_log(random.Random(seed))
+    fast = _parsed(data, tmp_path / "log", "megatron")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(megatron_columns, "block", lambda data: None)
+        slow = _parsed(data, tmp_path / "log", "megatron")
+    assert _points(fast) == _points(slow)
+    assert fast.rows == slow.rows
+    assert [(e.kind, e.text, e.step, e.origin.line) for e in fast.events] == [
+        (e.kind, e.text, e.step, e.origin.line) for e in slow.events
+    ]
+    mine, its = fast.finish()[0], slow.finish()[0]
+    assert all(np.array_equal(mine[key].lines, its[key].lines) for key in mine)
+    assert fast.config == slow.config

@@ -7,12 +7,15 @@ memory of each rank. A row whose iterations were all skipped has no loss; it is 
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from pathlib import Path
 
-from playbook.readers import notable, printed_config, text
+import numpy as np
+
+from playbook.readers import megatron_columns, notable, printed_config, text
 from playbook.readers.base import RunBuilder, number
-from playbook.readers.rows import Rows, Taker, walk
-from playbook.readers.source import Source
+from playbook.readers.rows import Rows, Taker, feeder
+from playbook.readers.source import Source, decode
 
 NAME = "megatron"
 TITLE = "Megatron-LM and Megatron-DeepSpeed log"
@@ -26,6 +29,7 @@ _SIZES = re.compile(r"(data|tensor-model|pipeline-model|context|expert-model)-pa
 _BATCHES = re.compile(r"(?:time \(ms\) \|.*?|^\s+)batch-generator[ .]*: \(?([\d.]+)(?:, ([\d.]+)\))?")
 _LAST = "number of nan iterations:"  # the field that ends a row; without it the row may go on in the next line
 _CONTINUED = re.compile(r"^(?:\[\w+\]:)?\s*(?:[a-zA-Z][\w ()/\-]*: +)?[-+\w.]+ *\|")
+_LONGEST = 8 << 20  # bytes of a line that is still kept
 _WRAPPED = 3  # lines over which a row may be broken
 
 
@@ -37,7 +41,61 @@ def sniff(head: bytes, path: Path) -> int:
 
 
 def read(source: Source, builder: RunBuilder) -> None:
-    walk(source, builder, (taker, printed_config.watch), notable.watch, (printed_config.watch,))
+    rows = Rows(builder)
+    take = taker(rows)
+    feed = feeder(rows, (lambda _: take, printed_config.watch), notable.watch, (printed_config.watch,))
+    number, tail = 0, b""
+    for chunk in source.chunks():
+        end = chunk.rfind(b"\n") + 1
+        if end:
+            number += _block(b"".join((tail, memoryview(chunk)[:end])), number, rows, take, feed)
+            tail = chunk[end:]
+        elif len(tail) < _LONGEST:
+            tail += chunk
+    if tail:
+        _slowly(tail, number + 1, feed, False)
+    feed(0, "", True)
+
+
+def _block(data: bytes, before: int, rows: Rows, take: Taker, feed: Callable[[int, str, bool], None]) -> int:
+    """Whole lines: rows of the usual shape go in as columns, everything else one by one. Returns how many lines."""
+    lead = 0
+    if not rows.count:  # the head of the log, up to its first row: settings are told from rows by standing before them
+        end = megatron_columns.first_row(data)
+        for raw in data[:end].split(b"\n")[:-1]:
+            lead += 1
+            _slowly(raw, before + lead, feed)
+        before, data = before + lead, data[end:]
+    found = megatron_columns.block(data) if rows.count else None
+    if found is None:
+        lines = data.split(b"\n")[:-1]
+        for place, raw in enumerate(lines, before + 1):
+            _slowly(raw, place, feed)
+        return lead + len(lines)
+    places = np.concatenate([part.lines for part in found.parts])
+    steps = np.concatenate([part.steps for part in found.parts])
+    order = np.argsort(places)
+    places, steps = places[order], steps[order]
+    met, extra, pulse = 0, 0, rows.pulse
+    for place, raw in (*found.others, (int(places[-1]) + 1, b"")):  # each sees the last row before it
+        if (now := int(np.searchsorted(places, place))) > met:
+            take(0, None)  # a wrapped row ends where the next row begins
+            rows.passed(steps[met:now])
+            met = now
+        rows.pulse = pulse + met + extra
+        _slowly(raw, before + place + 1, feed)
+        extra = rows.pulse - pulse - met
+    rank = text.split(found.label.decode("utf-8", "replace") + " x").rank
+    for part in found.parts:
+        rows.columns(part.steps, part.values, part.lines + (before + 1), rank)
+    return lead + found.lines
+
+
+def _slowly(raw: bytes, number: int, feed: Callable[[int, str, bool], None], whole: bool = True) -> None:
+    parts = decode(raw.replace(b"\0", b"").rstrip(b"\r")).split("\r")
+    for part in parts[:-1]:
+        feed(number, part, True)
+    feed(number, parts[-1], whole)
 
 
 def fields(shown: str) -> dict[str, float]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Callable, Iterable, Mapping
+from itertools import pairwise
 
 import numpy as np
 
@@ -24,6 +25,7 @@ _CUT = 3  # points by which the ranks of one log may differ in length when it wa
 _ROW = 8_000  # characters of the longest line that may be a row
 _NOTABLE = 2_000  # characters of a line that are searched for notable words
 
+Piece = tuple[np.ndarray, np.ndarray, np.ndarray]  # steps, values, lines
 _Points = tuple[array, array, array]  # steps, values, lines
 
 
@@ -37,6 +39,7 @@ class Rows:
         self.pulse = 0  # grows with every row that was met, also where a reader holds it back until the end
         self.cut = False  # True in a last line without its end
         self._points: dict[str, dict[int | None, _Points]] = {}
+        self._pieces: dict[str, dict[int | None, list[Piece]]] = {}  # rows that came as columns
         self._seen: dict[int, set[tuple[int | None, str]]] = {}
         self._losses: dict[tuple[str, int | None], float] = {}
         self._clashes = 0
@@ -49,15 +52,10 @@ class Rows:
         if whole is None:
             return False
         key = (rank, said if said is not None else str(sorted(values.items())))
-        seen = self._seen.get(whole)
-        if seen is None:
-            self._seen[whole] = {key}
-            if len(self._seen) > _KEPT_STEPS:
-                del self._seen[next(iter(self._seen))]
-        elif key in seen:
+        seen = self._at(whole)
+        if key in seen:
             return False
-        else:
-            seen.add(key)
+        seen.add(key)
         self._watch(whole, values, line, rank)
         self.count += 1
         self.pulse += 1
@@ -72,6 +70,21 @@ class Rows:
             points[2].append(line)
         return True
 
+    def _at(self, step: int) -> set[tuple[int | None, str]]:
+        """What was said at a step, while it is one of the last few."""
+        if step not in self._seen:
+            self._seen[step] = set()
+            if len(self._seen) > _KEPT_STEPS:
+                del self._seen[next(iter(self._seen))]
+        return self._seen[step]
+
+    def passed(self, steps: np.ndarray) -> None:
+        """Rows that will come as columns stand here in the file."""
+        for step in steps[-_KEPT_STEPS:].tolist():
+            self._at(step)
+        self.last_step = int(steps[-1])
+        self._losses.clear()
+
     def point(self, raw: str, number: float, line: int) -> None:
         """A number that a notable line tells (the loss scale after an overflow): belongs to the last row."""
         if self.cut:
@@ -80,19 +93,16 @@ class Rows:
         for column, entry in zip(points, (self.last_step or 0, number, line), strict=True):
             column.append(entry)
 
-    def columns(self, steps: np.ndarray, columns: Mapping[str, np.ndarray], lines: np.ndarray) -> None:
-        """Many rows of the whole job at once (NaN in a masked array: not logged), in file order with `add`."""
+    def columns(
+        self, steps: np.ndarray, columns: Mapping[str, np.ndarray], lines: np.ndarray, rank: int | None = None
+    ) -> None:
+        """Many rows with the same metrics at once; `passed` says where in the file they stand.
+
+        steps int64[n], no step twice in a row; columns float64[n] each; lines int64[n].
+        """
         self.count += len(steps)
-        self.pulse += len(steps)
-        self.last_step = int(steps[-1])
-        self._seen.clear()
-        self._losses.clear()
         for raw, column in columns.items():
-            keep = ~np.ma.getmaskarray(column)
-            points = self._points.setdefault(raw, {}).setdefault(None, (array("q"), array("d"), array("q")))
-            points[0].frombytes(np.ascontiguousarray(steps[keep], np.int64).tobytes())
-            points[1].frombytes(np.ascontiguousarray(np.ma.getdata(column)[keep], np.float64).tobytes())
-            points[2].frombytes(np.ascontiguousarray(lines[keep], np.int64).tobytes())
+            self._pieces.setdefault(raw, {}).setdefault(rank, []).append((steps, column, lines))
 
     def _watch(self, step: int, values: Mapping[str, float], line: int, rank: int | None) -> None:
         """Tell once that several writers share the log without a label."""
@@ -118,18 +128,39 @@ class Rows:
 
     def finish(self) -> None:
         """Hand everything to the builder."""
-        for raw, by_rank in self._points.items():
-            for rank, points in _owners(by_rank).items():
-                self.builder.add_columns(
-                    np.frombuffer(points[0], np.int64),
-                    {raw: np.frombuffer(points[1], np.float64)},
-                    np.frombuffer(points[2], np.int64),
-                    rank,
-                )
+        for raw in dict.fromkeys((*self._points, *self._pieces)):
+            parts: dict[int | None, list[Piece]] = {}
+            for rank, one in self._points.get(raw, {}).items():
+                steps, lines = np.frombuffer(one[0], np.int64), np.frombuffer(one[2], np.int64)
+                parts[rank] = [(steps, np.frombuffer(one[1]), lines)]
+            for rank, pieces in self._pieces.get(raw, {}).items():
+                parts.setdefault(rank, []).extend(pieces)
+            for pieces in parts.values():
+                pieces.sort(key=lambda piece: int(piece[2][0]))
+            if len(parts) == 1 and all(
+                one[2][-1] <= other[2][0] for one, other in pairwise(next(iter(parts.values())))
+            ):
+                for steps, values, lines in next(iter(parts.values())):  # the usual case: nothing to put in order
+                    self.builder.add_columns(steps, {raw: values}, lines)
+                continue
+            by_rank = {rank: _in_file_order(pieces) for rank, pieces in parts.items()}
+            for rank, (steps, values, lines) in _owners(by_rank).items():
+                self.builder.add_columns(steps, {raw: values}, lines, rank)
         self.builder.rows = self.count
 
 
-def _owners(by_rank: dict[int | None, _Points]) -> dict[int | None, _Points]:
+def _in_file_order(parts: list[Piece]) -> Piece:
+    """All parts as one; rows that came as columns may have others between them."""
+    if len(parts) == 1:
+        return parts[0]
+    steps, values, lines = (np.concatenate([part[column] for part in parts]) for column in range(3))
+    if (lines[1:] < lines[:-1]).any():
+        order = np.argsort(lines, kind="stable")
+        return steps[order], values[order], lines[order]
+    return steps, values, lines
+
+
+def _owners(by_rank: dict[int | None, Piece]) -> dict[int | None, Piece]:
     """Who logged a metric: nobody in particular where one rank speaks, or where all ranks say the same."""
     labelled = sorted(rank for rank in by_rank if rank is not None)
     if len(labelled) > 1:
@@ -141,26 +172,15 @@ def _owners(by_rank: dict[int | None, _Points]) -> dict[int | None, _Points]:
             labelled = [longest]
     if len(labelled) == 1:
         points = by_rank.pop(labelled[0])
-        by_rank[None] = _in_file_order(by_rank[None], points) if None in by_rank else points
+        by_rank[None] = _in_file_order([by_rank[None], points]) if None in by_rank else points
     return by_rank
 
 
-def _same(one: _Points, other: _Points) -> bool:
+def _same(one: Piece, other: Piece) -> bool:
     n = min(len(one[0]), len(other[0]))
-    if not n or abs(len(one[0]) - len(other[0])) > _CUT or one[0][:n] != other[0][:n]:
+    if not n or abs(len(one[0]) - len(other[0])) > _CUT:
         return False
-    return bool(np.array_equal(np.frombuffer(one[1])[:n], np.frombuffer(other[1])[:n], equal_nan=True))
-
-
-def _in_file_order(one: _Points, other: _Points) -> _Points:
-    for target, more in zip(one, other, strict=True):
-        target.extend(more)
-    order = np.argsort(np.frombuffer(one[2], np.int64), kind="stable")
-    return (
-        array("q", np.frombuffer(one[0], np.int64)[order].tobytes()),
-        array("d", np.frombuffer(one[1], np.float64)[order].tobytes()),
-        array("q", np.frombuffer(one[2], np.int64)[order].tobytes()),
-    )
+    return np.array_equal(one[0][:n], other[0][:n]) and np.array_equal(one[1][:n], other[1][:n], equal_nan=True)
 
 
 class EpochSteps:
@@ -203,41 +223,63 @@ class EpochSteps:
         return self._offsets[epoch] + (self._length.get(epoch) or (self._last[1] if self._last[0] == epoch else 0))
 
 
-def walk(
-    source: Source,
-    builder: RunBuilder,
-    makers: Iterable[Callable[[Rows], Taker]],
-    otherwise: Callable[[Rows], Callable[[int, str], None]] | None = None,
-    long_lines: tuple[Callable[[Rows], Taker], ...] = (),
-) -> Rows:
-    """Offer every line to the takers in turn; what none takes goes to `otherwise` (notable lines).
+Maker = Callable[[Rows], Taker]
+Watcher = Callable[[Rows], Callable[[int, str], None]]
 
-    Only `long_lines` are offered lines that are too long for a row (configurations). The row of a last line without its
-    end is not taken: a cut number is a wrong number and not a missing one.
+
+def feeder(
+    rows: Rows, makers: Iterable[Maker], otherwise: Watcher | None = None, long_lines: tuple[Maker, ...] = ()
+) -> Callable[[int, str, bool], None]:
+    """A function that offers a line (number, text, whole) to the takers in turn; number 0 says that the file ended.
+
+    What none takes goes to `otherwise` (notable lines). Only `long_lines` are offered lines that are too long for a row
+    (configurations). The row of a last line without its end is not taken: a cut number is a wrong number and not a
+    missing one.
     """
-    rows = Rows(builder)
     makers = tuple(makers)
     takers = [make(rows) for make in makers]
     wide = [take for make, take in zip(makers, takers, strict=True) if make in long_lines]
     see = otherwise(rows) if otherwise else None
-    for number, raw, whole in source.marked_lines():
+    builder = rows.builder
+
+    def feed(number: int, raw: str, whole: bool) -> None:
         line = text.clean(raw)
         if not line or line.isspace():
-            continue
+            return
         if not whole:
             rows.cut = True
             if see:
                 see(number, line[:_NOTABLE])
-            builder.problem(
-                number, "the last line has no line end and may be cut; no number of it was taken", code="cut"
-            )
-            continue
-        if not any(take(number, line) for take in (takers if len(line) <= _ROW else wide)) and see:
+            what = "the last line has no line end and may be cut; no number of it was taken"
+            builder.problem(number, what, code="cut")
+        elif not any(take(number, line) for take in (takers if len(line) <= _ROW else wide)) and see:
             see(number, line[:_NOTABLE])
-    for take in takers:
-        take(0, None)
-    if see:
-        see(0, "")
-    builder.events.sort(key=lambda event: event.origin.line or 0)  # a traceback is told when it ends
-    rows.finish()
+
+    def end_or_feed(number: int, raw: str, whole: bool) -> None:
+        if number:
+            feed(number, raw, whole)
+            return
+        for take in takers:
+            take(0, None)
+        if see:
+            see(0, "")
+        builder.events.sort(key=lambda event: event.origin.line or 0)  # a traceback is told when it ends
+        rows.finish()
+
+    return end_or_feed
+
+
+def walk(
+    source: Source,
+    builder: RunBuilder,
+    makers: Iterable[Maker],
+    otherwise: Watcher | None = None,
+    long_lines: tuple[Maker, ...] = (),
+) -> Rows:
+    """Feed every line of a file (see `feeder`) and hand the rows to the builder."""
+    rows = Rows(builder)
+    feed = feeder(rows, makers, otherwise, long_lines)
+    for number, raw, whole in source.marked_lines():
+        feed(number, raw, whole)
+    feed(0, "", True)
     return rows
