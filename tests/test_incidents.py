@@ -203,7 +203,7 @@ def test_up_from_every_earlier_schema(url: str, tmp_path: Path, start: str, monk
 OLD_ROWS = (
     """INSERT INTO incident (number, id, title, status, opened_at, verdict, decided, confirmed_by, gpus, hours_lost,
        cost_usd, minutes, gpu_hours, questions, facts, words, detail) VALUES (7, 'old-1', 'from long ago', 'open',
-       '2026-01-01T00:00:00Z', 'incident', TRUE, '', 8, 0, 0, 0, 0, 0, '{}', 'words',
+       '2026-01-01T00:00:00Z', 'incident', TRUE, '', 8, 0, 0, 0, 0, 0, '{}', 'from long ago',
        '{"format":1,"verdict":{"word":"incident"}}')""",
     """INSERT INTO move (incident, position, kind, signal, state, source, because, minutes, gpu_hours, belief, extra)
        VALUES (7, 0, 'observed', 'loss-shape', 'plateau', 'metrics', '', 0, 0, '{}', '{}')""",

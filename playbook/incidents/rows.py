@@ -94,10 +94,10 @@ def incident(record: Record) -> dict[str, Any]:
 
 
 def words(record: Record) -> str:
-    """What a search may find an incident by."""
+    """What a search may find an incident by, in lower case."""
     verdict = record.verdict
     parts: list[str | None] = [
-        record.id, verdict.symptom, record.cause, record.cause_class, record.layer, record.confirmed_by,
+        record.title, record.id, verdict.symptom, record.cause, record.cause_class, record.layer, record.confirmed_by,
         *(f"{r.id} {r.title}" for r in verdict.causes[:3]),
         *record.answers.values(), *record.notes,
         *(f"{t.fix} {t.note}" for t in record.treatments),
@@ -107,7 +107,7 @@ def words(record: Record) -> str:
         *(m.because for m in record.moves),
         *(h.text for h in record.timeline),
     ]  # fmt: skip
-    return "\n".join(dict.fromkeys(p for p in parts if p))[:WORDS_LIMIT]
+    return "\n".join(dict.fromkeys(p for p in parts if p))[:WORDS_LIMIT].lower()
 
 
 def record(parent: Any, children: Mapping[str, Sequence[Any]]) -> Record:

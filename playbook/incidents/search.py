@@ -1,7 +1,8 @@
 """Search over incidents: every word must occur, be it inside a word, in any script; the same on both databases.
 
 SQLite has trigrams (FTS5) for words of three characters and more; shorter ones (half of all Chinese words) and a SQLite
-without FTS5 are searched by LIKE. PostgreSQL takes ILIKE, which `pg_trgm` speeds up where it is installed.
+without FTS5 are searched by LIKE, and so is all of PostgreSQL, where `pg_trgm` speeds it up if it is installed. The
+words are stored in lower case.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ def has_index(connection: Connection) -> bool:
 def condition(connection: Connection, query: str) -> tuple[str, dict[str, str]]:
     """(SQL condition over `incident`, parameters) that holds for incidents with every word of the query."""
     sqlite = connection.dialect.name == "sqlite"
-    words = split(query)
+    words = split(query.lower())
     long = [w for w in words if len(w) >= TRIGRAM] if sqlite and has_index(connection) else []
     clauses, values = [], {}
     if long:
@@ -41,6 +42,5 @@ def condition(connection: Connection, query: str) -> tuple[str, dict[str, str]]:
         clauses.append("number IN (SELECT rowid FROM incident_text WHERE incident_text MATCH :match)")
     for place, word in enumerate(w for w in words if w not in long):
         values[f"w{place}"] = _like(word)
-        operator = "LIKE" if sqlite else "ILIKE"
-        clauses.append(f"(title || ' ' || words) {operator} :w{place} ESCAPE '\\'")
+        clauses.append(f"words LIKE :w{place} ESCAPE '\\'")
     return " AND ".join(clauses) or "1 = 1", values

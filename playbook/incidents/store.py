@@ -24,6 +24,7 @@ from playbook.incidents.rows import CHILDREN
 
 _INCIDENT = METADATA.tables["incident"]
 _SUMMARY = [c for c in _INCIDENT.columns if c.name not in ("words", "detail", "facts")]
+_NAMES = [c.name for c in _SUMMARY]
 _CHUNK = 400  # incidents whose children are read at once
 
 
@@ -157,7 +158,7 @@ class Store:
             query = select(*_SUMMARY).where(*clauses).order_by(_INCIDENT.c.opened_at.desc(), _INCIDENT.c.number.desc())
             if wanted.limit is not None:
                 query = query.limit(wanted.limit)
-            return [dict(row._mapping) for row in connection.execute(query, values)]
+            return [dict(zip(_NAMES, row, strict=True)) for row in connection.execute(query, values).fetchall()]
 
     def count(self, wanted: Filter = Filter()) -> int:
         with self.database.reading() as connection:
