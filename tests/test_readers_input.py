@@ -344,6 +344,37 @@ def test_huge_and_odd_numbers(tmp_path: Path) -> None:
     assert loss.values.tolist() == [math.inf, 2.5, 2.4, 2.3] and loss.steps.tolist() == [1, 1000, 1000, 1000]
 
 
+@pytest.mark.parametrize(
+    "middle",
+    [
+        "",
+        "step,loss,lr,note\r\n",
+        "step,lr,loss,note\r\n",
+        "<<<<<<< HEAD\r\n",
+        "# resumed\r\n",
+        "\r\n",
+        '5,2.5,0.1,"a, b"\r\n',
+    ],
+)
+def test_large_tables_with_something_in_the_middle(
+    middle: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = "step,loss,lr,note\r\n" + "".join(f"{i},{3 - i / 1e4},0.1,x\r\n" for i in range(3000))
+    text += middle + "".join(f"{i},{2.5 - i / 1e4},0.2,y\r\n" for i in range(2000))
+    path = write(tmp_path / "a.csv", text)
+    small = read([path])
+    from playbook.readers import csv_table
+
+    monkeypatch.setattr(csv_table, "_LARGE", 1)
+    large = read([path])
+    for key, series in small.series.items():
+        np.testing.assert_array_equal(large.series[key].steps, series.steps)
+        np.testing.assert_array_equal(large.series[key].values, series.values)
+        if large.series[key].lines is not None:
+            np.testing.assert_array_equal(large.series[key].lines, series.lines)
+    assert small.get("loss").values[-1] == (0.2 if middle.startswith("step,lr") else 2.5 - 1999 / 1e4)
+
+
 @pytest.mark.parametrize("kind", ["csv", "jsonl"])
 def test_large_files_read_as_small_ones(kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """duckdb's way and the line by line way give the same series, lines and problems."""

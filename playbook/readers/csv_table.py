@@ -168,7 +168,8 @@ def _another_header(cells: list[str], path: Path) -> list[str] | None:
     return names if step_names(names) or epoch_name(names) else None
 
 
-def _take(rows: _Rows, places: dict[str, int], cells: list[str], line: int, delimiter: str) -> None:
+def _take(rows: _Rows, places: dict[str, int], cells: list[str], line: int, delimiter: str) -> bool:
+    """Add one row; False where it holds no number (a header again, or a row of another kind)."""
     place = len(rows.lines)
     found = 0
     parsed: list[tuple[str, float | None]] = []
@@ -183,7 +184,7 @@ def _take(rows: _Rows, places: dict[str, int], cells: list[str], line: int, deli
         parsed.append((name, value))
         found += value is not None
     if not found:
-        return  # a header again, or a row of another kind
+        return False
     rows.lines.append(line)
     for name, value in parsed:
         if value is None:
@@ -192,6 +193,7 @@ def _take(rows: _Rows, places: dict[str, int], cells: list[str], line: int, deli
     for name, texts in rows.labels.items():
         column = places.get(name)
         texts.append(cells[column].strip() if column is not None and column < len(cells) else "")
+    return True
 
 
 def _read_large(source: Source, builder: RunBuilder, shape: Shape, wanted: list[str]) -> bool:
@@ -212,11 +214,10 @@ def _read_large(source: Source, builder: RunBuilder, shape: Shape, wanted: list[
             stream.seek(max(0, size - HEAD))
             end = stream.read()
         guess = int(1.2 * size / max(1, len(start) / max(1, start.count(b"\n")))) + 1000
-        quote = '"' if b'"' in start else ""
         sql = (
-            f"SELECT {picked} FROM read_csv({columnar.literal(path)}, delim = '{shape.delimiter}', quote = '{quote}', "
-            f"escape = '{quote}', header = false, auto_detect = false, columns = {{{kinds}}}, "
-            f"skip = {shape.first - 1}, null_padding = {not quote}, strict_mode = false, ignore_errors = true)"
+            f"SELECT {picked} FROM read_csv({columnar.literal(path)}, delim = '{shape.delimiter}', quote = '\"', "
+            f"escape = '\"', header = false, auto_detect = false, columns = {{{kinds}}}, "
+            f"skip = {shape.first - 1}, null_padding = true, strict_mode = false, ignore_errors = true)"
         )
         try:
             read = columnar.fetch(sql, [name for name, _ in chosen], guess, counted)
@@ -230,6 +231,23 @@ def _read_large(source: Source, builder: RunBuilder, shape: Shape, wanted: list[
         builder.problem(lines, "the last line is cut; it is left out", "", "cut")
         read, size, lines = {name: column[:-1] for name, column in read.items()}, size - 1, lines - 1
     numbered = np.arange(shape.first, shape.first + size, dtype=np.int64) if lines - shape.first + 1 == size else None
+    masks = [np.ma.getmask(column) for column in read.values()]
+    if not any(mask is np.ma.nomask for mask in masks) and (odd := np.logical_and.reduce(masks)).any():
+        if numbered is None or not _same_header(source, shape, frozenset(numbered[odd].tolist())):
+            return False  # another header, a marker of a merge: the slow way knows what to do
+        read, numbered = {name: column[~odd] for name, column in read.items()}, numbered[~odd]
+    if numbered is None:
+        left = lines - shape.first + 1 - size
+        builder.problem(None, f"{left} lines are blank or no rows of this table", "", "cells")
     builder.see(name for name in shape.names if name not in wanted)
     tabular.fill(builder, read, numbered, shape.first - 1 or 1)
     return True
+
+
+def _same_header(source: Source, shape: Shape, lines: frozenset[int]) -> bool:
+    """Whether the lines without any number are the table's own header again (a job that began anew)."""
+    return all(
+        tuple(column_names(split(text, shape.delimiter), source.inner)) == shape.names
+        for line, text in source.lines()
+        if line in lines
+    )
