@@ -145,7 +145,9 @@ def _read_lines(source: Source, builder: RunBuilder, shape: Shape, wanted: list[
                     line, f"{len(cells)} cells where the header has {width}; the row is left out", "", "cells"
                 )
             continue
-        _take(rows, places, cells, line, delimiter)
+        if not _take(rows, places, cells, line, delimiter):
+            renamed = _another_header(cells, source.inner)
+            places = places if renamed is None else {name: place for place, name in enumerate(renamed)}
     if len(short) > _RAGGED * (len(rows.lines) + len(short)):
         for line, cells in short:
             _take(rows, places, cells, line, delimiter)
