@@ -354,6 +354,8 @@ def test_huge_and_odd_numbers(tmp_path: Path) -> None:
         "# resumed\r\n",
         "\r\n",
         '5,2.5,0.1,"a, b"\r\n',
+        "5,n/a,0.1,x\r\n",
+        "5,,nan,x\r\n",
     ],
 )
 def test_large_tables_with_something_in_the_middle(
@@ -390,6 +392,7 @@ def test_large_files_read_as_small_ones(kind: str, tmp_path: Path, monkeypatch: 
                 text.append(f'{{"step": {step}, "loss": {loss}{grad}, "rank": {rank}, "note": "abc"}}\n')
         if kind == "jsonl" and step % 1000 == 999:
             text += [f'{{"step": {step}, "eval_loss": 2.5}}\n', "not json\n"]
+            text += [f'{{"step": {step}, "loss": "n/a", "rank": 1, "opt": {{"grad_norm": 3.5}}}}\n']
     path = write(tmp_path / f"a.{kind}", "".join(text) + ("3000,2." if kind == "csv" else '{"step": 3000, "lo'))
     small = read([path])
     from playbook.readers import csv_table, json_lines

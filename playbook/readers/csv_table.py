@@ -207,7 +207,8 @@ def _read_large(source: Source, builder: RunBuilder, shape: Shape, wanted: list[
     kinds = ", ".join(f"'c{place}': 'VARCHAR'" for place in range(len(shape.names)))
     chosen = [(name, place) for place, name in enumerate(shape.names) if name in wanted]
     counted = frozenset(name for name, _ in chosen if step_names([name]) and not builder.wants(name))
-    terms = [(f"TRY_CAST(c{place} AS DOUBLE)", name in counted) for name, place in chosen]
+    # Without `trim` duckdb moves the cast into the scan, and drops the whole row of a cell that is no number.
+    terms = [(f"TRY_CAST(trim(c{place}) AS DOUBLE)", name in counted) for name, place in chosen]
     picked = ", ".join(columnar.whole(term) if whole else term for term, whole in terms)
     with source.as_plain_file() as path:
         size = path.stat().st_size
