@@ -23,7 +23,7 @@ EVENTS = 5_000  # lines of the log kept in a scene; more are cut in the middle
 
 
 def thin(run: Run, onset: int | None, around: int, buckets: int) -> Run:
-    """Keep all points within `around` steps of the onset, and of each of `buckets` stretches elsewhere its first, last,
+    """Keep all points within `around` points of the onset, and of each of `buckets` stretches elsewhere its first, last,
     least, greatest and non-finite ones. Without an onset the end of the run counts as such.
     """
     if onset is None:
@@ -35,7 +35,8 @@ def _thin(series: Series, onset: int | None, around: int, buckets: int) -> Serie
     n = len(series)
     if n <= 4 * buckets or onset is None:
         return series
-    keep = np.abs(series.steps - onset) <= around
+    at = np.flatnonzero(series.steps >= onset)
+    keep = np.abs(np.arange(n) - (at[0] if len(at) else n - 1)) <= around
     keep |= ~series.finite
     keep[[0, -1]] = True
     keep[series.restarts] = True

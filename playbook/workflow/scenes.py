@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from playbook.incidents.record import ArtifactRef
     from playbook.incidents.store import Store
 
-# (steps kept whole around the onset, stretches elsewhere), tried in this order; then the whole run.
+# (points kept whole around the onset, stretches elsewhere), tried in this order; then the whole run.
 LEVELS = ((500, 200), (5_000, 2_000), (50_000, 10_000))
 FILE_LIMIT = 2_000_000  # bytes of a log or configuration that are kept; a longer log loses its middle
 FILES = 20
