@@ -165,6 +165,55 @@ def translation(code: str, template: bool, kind: str | None, as_json: bool, pack
 
 
 @knowledge.command()
+@common.json_option
+@common.knowledge_option
+def mutate(as_json: bool, packs: tuple[Path, ...]) -> int:
+    """Drop and invert every link: which would no case and no promise notice? Takes a minute or two."""
+    from playbook.workflow.book import open_book
+    from playbook.workflow.mutation import mutants
+
+    library = open_book(packs)
+    found = list(mutants(library.book, library.tables, common.narrator(as_json)))
+    common.hush()
+    silent = [m for m in found if not m.by]
+    share = 1 - len(silent) / max(1, len(found))
+    if as_json:
+        rows = [{"cause": m.cause, "signal": m.signal, "change": m.change} for m in silent]
+        common.emit(
+            {"mutants": len(found), "noticed": len(found) - len(silent), "share": round(share, 4), "silent": rows}
+        )
+    else:
+        for m in silent[:40]:
+            click.echo(f"nobody notices {m.cause} / {m.signal} {m.change}")
+        click.echo(f"{len(found) - len(silent)} of {len(found)} changed links are noticed: {share:.1%}")
+    return 0
+
+
+@knowledge.command()
+@click.argument("kind", metavar="KIND")
+@click.argument("entry_id", metavar="ID")
+@click.option("--out", type=click.Path(path_type=Path), help="Knowledge folder to write into (default: print).")
+def new(kind: str, entry_id: str, out: Path | None) -> int:
+    """A filled-in template of an entry: `playbook knowledge new causes my-cause --out my-pack`.
+
+    For a cause write the layer too: `data/my-cause`.
+    """
+    from playbook.workflow.template import place_of, template
+
+    text = template(kind, entry_id)
+    if out is None:
+        click.echo(text, nl=False)
+        return 0
+    path = place_of(out, kind, entry_id)
+    if path.exists():
+        raise PlaybookError(str(path), "is there already", "choose another id")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text, "utf-8")
+    click.echo(str(path))
+    return 0
+
+
+@knowledge.command()
 @click.argument("kind", required=False)
 def schema(kind: str | None) -> int:
     """JSON Schema of an entry kind, for editors (all kinds without KIND)."""
