@@ -65,14 +65,14 @@ def read(source: Source, builder: RunBuilder) -> bool:
     lines = np.arange(1, size + 1, dtype=np.int64) if count.result() == size else None  # no line is blank
     if lines is None and odd.any():
         return False
-    tabular.fill(builder, columns, lines)
+    owner = tabular.fill(builder, columns, lines)
     if odd.any() and lines is not None:
         rest = Rows(builder)
         builder.rows -= int(odd.sum())
         read_lines(source, rest, frozenset(lines[odd].tolist()))
         with suppress(PlaybookError):  # rows of other kinds need not hold a metric
             if rest.lines:
-                tabular.fill(builder, rest.columns(), np.asarray(rest.lines, np.int64), rest.lines[0])
+                tabular.fill(builder, rest.columns(), np.asarray(rest.lines, np.int64), rest.lines[0], owner)
     return True
 
 

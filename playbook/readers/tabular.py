@@ -22,14 +22,21 @@ _NOBODY = -1  # rank of rows that the job logged once for all
 _FULL = 0.5  # a step column must be filled in at least this share of the rows that the fullest one has
 
 
-def fill(builder: RunBuilder, columns: Columns, lines: np.ndarray | None = None, first_line: int = 1) -> None:
+def fill(
+    builder: RunBuilder,
+    columns: Columns,
+    lines: np.ndarray | None = None,
+    first_line: int = 1,
+    owner: str | None = None,
+) -> str | None:
     """Add all columns that can become metrics. Raises `PlaybookError` where none can.
 
     columns  name -> masked float64[n]
     lines    int64[n] or None; `first_line` is named in the error
+    owner    the column of the rank where it is known already; it is looked for else, and returned
     """
     raws = [raw for raw in columns if builder.wants(raw) and columns[raw].count()]
-    owner = _rank_column(builder, columns)
+    owner = owner if owner in columns else _rank_column(builder, columns)
     counter = _step_column(builder, columns)
     raws = [raw for raw in raws if raw not in (owner, counter)]
     builder.see(raw for raw in columns if raw not in (*raws, owner, counter))
@@ -45,13 +52,14 @@ def fill(builder: RunBuilder, columns: Columns, lines: np.ndarray | None = None,
     if owner is None:
         builder.add_columns(steps, chosen, lines)
         _tell_of_shared(builder, steps, chosen, lines)
-        return
+        return None
     for rank in np.unique(ranks):
         own = np.flatnonzero(ranks == rank)
         named = {raw: column[own] for raw, column in chosen.items()}
         builder.add_columns(
             steps[own], named, None if lines is None else lines[own], None if rank == _NOBODY else int(rank)
         )
+    return owner
 
 
 def _tell_of_shared(builder: RunBuilder, steps: np.ndarray, columns: Columns, lines: np.ndarray | None) -> None:
