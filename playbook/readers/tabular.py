@@ -5,7 +5,7 @@ Shared by the readers of tables, JSON lines and parquet. A column is a masked fl
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 import numpy as np
 
@@ -53,12 +53,10 @@ def fill(
         builder.add_columns(steps, chosen, lines)
         _tell_of_shared(builder, steps, chosen, lines)
         return None
-    for rank in np.unique(ranks):
-        own = np.flatnonzero(ranks == rank)
+    for rank, own in _by_rank(ranks):
         named = {raw: column[own] for raw, column in chosen.items()}
-        builder.add_columns(
-            steps[own], named, None if lines is None else lines[own], None if rank == _NOBODY else int(rank)
-        )
+        whose = None if rank == _NOBODY else rank
+        builder.add_columns(steps[own], named, None if lines is None else lines[own], whose)
     return owner
 
 
@@ -171,10 +169,17 @@ def _steps(
     hint = MAP_HINT if epoch is None else ""
     builder.problem(None, "no column counts steps; rows are counted from 0", hint, "no-step")
     steps = np.zeros(size, np.int64)
-    for rank in np.unique(ranks):
-        own = np.flatnonzero(ranks == rank)
+    for _, own in _by_rank(ranks):
         steps[own] = np.arange(len(own))
     return steps, None
+
+
+def _by_rank(ranks: np.ndarray) -> Iterator[tuple[int, np.ndarray]]:
+    """(rank, its rows in file order), in one pass also for thousands of ranks."""
+    order = np.argsort(ranks, kind="stable")
+    for own in np.split(order, np.flatnonzero(np.diff(ranks[order])) + 1):
+        if len(own):
+            yield int(ranks[own[0]]), own
 
 
 def _carried(steps: np.ndarray, good: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
