@@ -9,6 +9,7 @@ import json
 import math
 import os
 import random
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -19,7 +20,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from playbook.errors import PlaybookError
-from playbook.readers import megatron_columns, read, readers
+from playbook.readers import megatron_columns, read, readers, text_log
 from playbook.readers.base import RunBuilder
 from playbook.readers.source import Source
 from playbook.series import Run, Series
@@ -326,3 +327,52 @@ def test_megatron_columns_are_what_single_lines_give(tmp_path: Path, seed: int) 
     mine, its = fast.finish()[0], slow.finish()[0]
     assert all(np.array_equal(mine[key].lines, its[key].lines) for key in mine)
     assert fast.config == slow.config
+
+
+_TEMPLATES = (
+    "step {i} | loss {f} | lr {e}",
+    "Epoch {s} Step {i}: loss={f} acc={f} lr={e}",
+    "Epoch: [{s}][{i}/500]\tTime {f} ({f})\tLoss {f} ({f})\tAcc@1 {f} ({f})",
+    "[{i}/9000] train_loss: {f}, grad_norm: {f}ms, tokens: {t}",
+    "2024-01-01 10:00:{d} INFO trainer - global_step={i} loss={f} tokens/s={t} mem={f}GB",
+    "epoch {s}, loss {f}, val_loss {f}",
+    "[rank{s}]: iteration {i} loss: {f} loss_scale: {t} kl: {f}",
+    "| epoch {s} | {i}/ 500 batches | lr {f} | ms/batch {f} | loss {f} | ppl {f}",
+    "validation loss: {f}",
+    "loading checkpoint of step {i} loss {f}",
+    "iter {i} step {i} loss {f}step {i} loss {f}",
+    "resnet50 layer_{s} step={i}, loss_{s}={f}, reward (mean): {f}",
+)
+
+
+def _any_line(rng: random.Random) -> str:
+    def number(hit: re.Match[str]) -> str:
+        kind = hit[1]
+        if kind == "i":
+            return str(rng.choice([0, 1, 10, 499, 1000, 12_345, 10**9]))
+        if kind == "s":
+            return str(rng.randrange(4))
+        if kind == "d":
+            return f"{rng.randrange(60):02d}"
+        if kind == "t":
+            return f"{rng.randrange(10**7):,}"
+        if kind == "e":
+            return f"{rng.random():.1e}"
+        return rng.choice(
+            ["nan", "inf", "-inf", f"{rng.gauss(0, 3):.4f}", str(rng.randrange(9)), f"{rng.random():.3E}", ".5"]
+        )
+
+    return re.sub(r"\{(\w)\}", number, rng.choice(_TEMPLATES))
+
+
+@given(seed=st.integers(0, 2**32))
+@settings(max_examples=120, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_known_shapes_are_read_as_new_ones(tmp_path: Path, seed: int) -> None:
+    rng = random.Random(seed)
+    data = "\n".join([*(_any_line(rng) for _ in range(60)), ""]).encode()
+    quickly = _parsed(data, tmp_path / "log", "text_log")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(text_log, "FAMILIES", text_log.FAMILIES[1:])
+        slowly = _parsed(data, tmp_path / "log", "text_log")
+    assert _points(quickly) == _points(slowly)
+    assert quickly.rows == slowly.rows

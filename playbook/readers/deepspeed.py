@@ -46,7 +46,7 @@ def read(source: Source, builder: RunBuilder) -> None:
     walk(
         source,
         builder,
-        (taker, hf_print.taker, printed_config.watch, loose.taker),
+        (taker, loose.quick, hf_print.taker, printed_config.watch, loose.taker),
         notable.watch,
         (printed_config.watch,),
     )

@@ -37,7 +37,7 @@ def taker(rows: Rows) -> Taker:
     """Takes rows of LitGPT and its forks."""
 
     def take(place: int, shown: str | None) -> bool:
-        if shown is None or "loss" not in shown or ("iter" not in shown and "step" not in shown):
+        if shown is None or "loss" not in shown or (" time: " not in shown and "val" not in shown):
             return False
         if hit := _ROW.search(shown):
             values = {"loss": text.value(hit[3]), "iter time": text.value(hit[5], hit[6])}

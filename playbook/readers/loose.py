@@ -7,6 +7,8 @@ a leading `10/1000`, an epoch. Lines about checkpoints, source code and settings
 from __future__ import annotations
 
 import re
+from functools import lru_cache
+from typing import NamedTuple
 
 from playbook.readers import text
 from playbook.readers.rows import EpochSteps, Rows, Taker
@@ -38,6 +40,14 @@ _NO_ROW = re.compile(
     r"checkpoint|resum|Namespace\(|\b[Ss]av(?:ed|ing)\b|\b[Ll]oad(?:ed|ing)\b|num_train_epochs"
     r"|warmup_steps|\bargs?\b|argument|config|hyper|[Oo]ptimizer\(|\bTraceback\b"
 )
+_DIGIT = re.compile(r"\d")
+# A number that stands by itself, with an optional unit glued to it; digits inside words belong to the shape of a line.
+_TOKEN = re.compile(
+    r"(?<![\w.])[-+]?(?:(?:\d{1,3}(?:,\d{3})+(?!\d)|\d+)(?:\.\d*)?(?:[eE][-+]?\d+)?(?![\d.])"
+    r"|(?:[nN][aA][nN]|[iI][nN][fF](?:inity)?)(?!\w))"
+)
+_SHAPES = 500  # shapes of rows that are remembered
+_LONGEST = 2_000  # characters of a line whose shape is remembered
 _CODE = re.compile(
     r"\{[a-z_]\w*[:.}\[]|^\s*(?:def |class |import |return |print\w*\(|if |for |#|\"|')|==|\w\(self|;\s*$|\*\*|//"
 )
@@ -46,115 +56,195 @@ _DROPPED = re.compile(
     r"|worker|epochs?_total|total_epochs)",
     re.IGNORECASE,
 )
-_UNITS = frozenset(
-    [
-        "step",
-        "steps",
-        "iter",
-        "iters",
-        "iteration",
-        "iterations",
-        "itr",
-        "it",
-        "update",
-        "updates",
-        "batch",
-        "batches",
-        "global_step",
-        "num_updates",
-        "train_step",
-        "training_step",
-    ]
-)
+_UNITS = frozenset((
+    "step", "steps", "iter", "iters", "iteration", "iterations", "itr", "it", "update", "updates", "batch",
+    "batches", "global_step", "num_updates", "train_step", "training_step",
+))  # fmt: skip
 
 
-def found(body: str, epochs: EpochSteps) -> tuple[int, str, bool] | None:
-    """(step, text of the row, whether it is only an epoch) of a line; None where it counts nothing.
+class Place(NamedTuple):
+    """How a line counts: by a step, a step that may begin anew with each epoch, batches of an epoch, or epochs.
 
-    A line that a second writer tore holds two rows: the text begins at the last one.
+    Spans are (start, end) in the line; `row` is where the row begins (a torn line holds two: the last one counts).
     """
-    epoch_batch = _EPOCH_BATCH.search(body) or _TWO_BRACKETS.search(body)
+
+    kind: str  # "step", "epoch step", "batch", "epoch"
+    step: tuple[int, int]
+    epoch: tuple[int, int] | None = None
+    length: tuple[int, int] | None = None
+    row: int = 0
+    alone: bool = True  # whether the place depends on nothing but the shape of the line
+
+
+def found(body: str) -> Place | None:
+    """What a line counts; None where it counts nothing."""
+    has_epoch = "poch" in body or "POCH" in body or "ep" in body
+    epoch_batch = _EPOCH_BATCH.search(body) if has_epoch else None
+    if epoch_batch is None and "[" in body:
+        epoch_batch = _TWO_BRACKETS.search(body)
     for pattern in (_GLOBAL, _STEP):
         hits = list(pattern.finditer(body))
         if not hits:
             continue
         if epoch_batch is not None and pattern is _STEP and hits[-1].start() <= epoch_batch.end(2):
             break
-        best = hits[-1] if len({h[1] for h in hits}) > 1 and _torn(body, hits) else hits[0]
-        step = int(best[1].replace(",", ""))
-        row = body[best.start() :] if best is not hits[0] else body
-        epoch = _EPOCH.search(row)
-        if pattern is _STEP and epoch is not None:
-            total = int(best[2].replace(",", "")) if best[2] else None
-            return epochs.step(int(epoch[1]), step, total), row, False
-        return step, row, False
+        best = hits[-1] if len({h[1] for h in hits}) > 1 and _torn(hits) else hits[0]
+        row = 0 if best is hits[0] else best.start()
+        epoch = _EPOCH.search(body, row) if has_epoch and pattern is _STEP else None
+        if epoch is None:
+            return Place("step", best.span(1), row=row, alone=len(hits) == 1)
+        length = best.span(2) if best[2] else None
+        return Place("epoch step", best.span(1), epoch.span(1), length, row, len(hits) == 1)
     if epoch_batch is not None:
-        number, batch, length = (int(part) for part in epoch_batch.groups())
-        return epochs.step(number, batch, length, restarts=True), body, False
-    if hit := _END_OF_EPOCH.search(body):
-        return int(hit[1]), body, True
-    if hit := _LEADING.match(body):
-        return int(hit[1]), body, False
-    if hit := _EPOCH.search(body):
-        return int(hit[1]), body, True
-    if hit := _NUMBERED.match(body):
-        return int(hit[1]), body, False
+        return Place("batch", epoch_batch.span(2), epoch_batch.span(1), epoch_batch.span(3))
+    for pattern, kind in ((_END_OF_EPOCH, "epoch"), (_LEADING, "step"), (_EPOCH, "epoch"), (_NUMBERED, "step")):
+        if hit := pattern.search(body):
+            return Place(kind, hit.span(1))
     return None
 
 
-def _torn(body: str, hits: list[re.Match[str]]) -> bool:
+def count(kind: str, step: int, epoch: int, length: int, epochs: EpochSteps) -> int:
+    """The step of the run that a line counts (an epoch stays an epoch)."""
+    if kind == "batch":
+        return epochs.step(epoch, step, length, restarts=True)
+    return epochs.step(epoch, step, length or None) if kind == "epoch step" else step
+
+
+def _torn(hits: list[re.Match[str]]) -> bool:
     """Two counts with the same word are two rows; `iter 10 step 5` is one row with two counts."""
     words = [re.split(r"[\s:=#\[(]", hit[0].lower(), maxsplit=1)[0] for hit in hits]
     return len(set(words)) < len(words)
 
 
+def _whole(shown: str) -> int:
+    """The whole number of a span; raises ValueError where it is none."""
+    shown = shown.replace(",", "")
+    return int(shown) if shown.isdigit() else int(shown.removesuffix("." + "0" * (len(shown) - shown.find(".") - 1)))
+
+
+@lru_cache(maxsize=8192)
+def _wanted(key: str) -> bool:
+    """Whether a number is worth keeping: not the count itself, nor a time to go."""
+    return key.lower() not in _UNITS and _DROPPED.match(key) is None
+
+
 def taker(rows: Rows) -> Taker:
     """Takes rows of any logger."""
-    epochs = EpochSteps()
-    batches = [False]  # whether rows below an epoch were met: then an epoch's own row stands at the last step
+    lane = _lane(rows)
 
     def take(number: int, shown: str | None) -> bool:
-        if (
-            shown is None
-            or len(shown) > 20_000
-            or text.METRIC.search(shown) is None
-            or not any(map(str.isdigit, shown))
-        ):
+        if shown is None or not text.may_hold_metric(shown) or _DIGIT.search(shown) is None:
             return False
         line = text.split(shown)
         body = line.body
         if _NO_ROW.search(body) or _CODE.search(body):
             return False
-        place = found(body, epochs)
-        rank = line.rank
+        place = found(body)
         if place is None:
-            if rank is not None and shown.lstrip()[:1].isdigit():  # "250: train loss 3.1": no label of srun
-                return put(rank, text.pairs(body), number, None, shown)
-            return alone(number, line)
-        step, row, is_epoch = place
-        values = text.pairs(row)
-        if is_epoch and batches[0] and rows.last_step is not None:
-            step = epochs.end(step) or rows.last_step
-            kept = {key: value for key, value in values.items() if not _DROPPED.match(key)}
-            values = {key if _EVAL.search(key) else f"epoch_mean/{key}": value for key, value in kept.items()}
-        if not put(step, values, number, rank, body):
+            if line.rank is not None and shown.lstrip()[:1].isdigit():  # "250: train loss 3.1": no label of srun
+                return _put(rows, line.rank, text.pairs(body), number, None, shown)
+            return _alone(rows, number, line)
+        spans = text.pair_spans(body, place.row)
+        values = {key: text.value(body[start:end], unit) for key, (start, end, unit) in spans.items()}
+        counted, epoch, length = (_whole(body[slice(*s)]) if s else 0 for s in (place.step, place.epoch, place.length))
+        step = count(place.kind, counted, epoch, length, lane.epochs)
+        if place.kind == "epoch" and lane.batches and rows.last_step is not None:
+            step = lane.epochs.end(step) or rows.last_step
+            values = {
+                key if _EVAL.search(key) else f"epoch_mean/{key}": value
+                for key, value in values.items()
+                if _wanted(key)
+            }
+        if not _put(rows, step, values, number, line.rank, body):
             return False
-        batches[0] = batches[0] or not is_epoch
+        lane.batches = lane.batches or place.kind != "epoch"
+        if place.alone and place.kind != "epoch":
+            lane.learn(body, place, spans)
         return True
-
-    def put(step: int, values: dict[str, float], number: int, rank: int | None, said: str) -> bool:
-        kept = {key: value for key, value in values.items() if key.lower() not in _UNITS and not _DROPPED.match(key)}
-        if not any(text.METRIC.search(key) for key in kept):
-            return False
-        rows.add(step, kept, number, rank, said)
-        return True
-
-    def alone(number: int, line: text.Line) -> bool:
-        """`validation loss: 3.2` without a step belongs to the last row."""
-        if rows.last_step is None or len(line.body) > 200 or not _EVAL.search(line.body):
-            return False
-        values = text.pairs(line.body)
-        kept = {key: value for key, value in values.items() if _EVAL.search(key) and text.METRIC.search(key)}
-        return bool(kept) and put(rows.last_step, kept, number, line.rank, line.body)
 
     return take
+
+
+def quick(rows: Rows) -> Taker:
+    """Takes lines of a shape that `taker` has taken before: only the numbers differ. Stands before all other takers."""
+    lane = _lane(rows)
+
+    def take(number: int, shown: str | None) -> bool:
+        if shown is None or not lane.recipes or len(shown) > _LONGEST:
+            return False
+        line = text.split(shown)
+        recipe = lane.recipes.get(_TOKEN.sub(_blank, line.body))
+        if recipe is None:
+            return False
+        tokens = _TOKEN.findall(line.body)
+        try:
+            step, epoch, length = (_whole(tokens[place]) if place >= 0 else 0 for place in recipe.counts)
+        except ValueError:
+            return False
+        values = {key: text.value(tokens[place], unit) for key, place, unit in recipe.values}
+        rows.add(count(recipe.kind, step, epoch, length, lane.epochs), values, number, line.rank, line.body)
+        return True
+
+    return take
+
+
+class _Recipe(NamedTuple):
+    """Where the numbers of a line of one shape go: places among its numbers."""
+
+    kind: str
+    counts: tuple[int, int, int]  # step, epoch, length of the epoch; -1 where the line has none
+    values: tuple[tuple[str, int, str | None], ...]
+
+
+class _Lane:
+    """What the takers of one file share: epochs seen, and the shapes of lines that are rows."""
+
+    def __init__(self) -> None:
+        self.epochs, self.batches = EpochSteps(), False
+        self.recipes: dict[str, _Recipe] = {}
+
+    def learn(self, body: str, place: Place, spans: dict[str, tuple[int, int, str | None]]) -> None:
+        """Remember the shape of a row whose numbers all stand by themselves."""
+        if len(self.recipes) >= _SHAPES or len(body) > _LONGEST:
+            return
+        at = {hit.span(): number for number, hit in enumerate(_TOKEN.finditer(body))}
+        counts = tuple(-1 if span is None else at.get(span, -2) for span in (place.step, place.epoch, place.length))
+        kept = [(key, at.get((start, end), -2), unit) for key, (start, end, unit) in spans.items() if _wanted(key)]
+        if -2 not in counts and all(number >= 0 for _, number, _ in kept):
+            self.recipes[_TOKEN.sub(_blank, body)] = _Recipe(place.kind, counts, tuple(kept))  # type: ignore[arg-type]
+
+
+def _lane(rows: Rows) -> _Lane:
+    lane: _Lane = rows.memo.setdefault("loose", _Lane())
+    return lane
+
+
+def _blank(hit: re.Match[str]) -> str:
+    """What a number looks like in a shape: whole, with a point, with separators, or nan and inf."""
+    shown = hit[0]
+    return (
+        "0"
+        if shown.isdigit()
+        else "0,0"
+        if "," in shown
+        else "0.0"
+        if shown[-1].isdigit() or shown[-1] == "."
+        else "nan"
+    )
+
+
+def _put(rows: Rows, step: int, values: dict[str, float], number: int, rank: int | None, said: str) -> bool:
+    kept = {key: value for key, value in values.items() if _wanted(key)}
+    if not any(map(text.is_metric, kept)):
+        return False
+    rows.add(step, kept, number, rank, said)
+    return True
+
+
+def _alone(rows: Rows, number: int, line: text.Line) -> bool:
+    """`validation loss: 3.2` without a step belongs to the last row."""
+    if rows.last_step is None or len(line.body) > 200 or not _EVAL.search(line.body):
+        return False
+    values = text.pairs(line.body)
+    kept = {key: value for key, value in values.items() if _EVAL.search(key) and text.is_metric(key)}
+    return bool(kept) and _put(rows, rows.last_step, kept, number, line.rank, line.body)

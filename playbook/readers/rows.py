@@ -9,6 +9,7 @@ from __future__ import annotations
 from array import array
 from collections.abc import Callable, Iterable, Mapping
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 
@@ -37,6 +38,7 @@ class Rows:
         self.count = 0
         self.last_step: int | None = None
         self.pulse = 0  # grows with every row that was met, also where a reader holds it back until the end
+        self.memo: dict[str, Any] = {}  # what the takers of one file share among them
         self.cut = False  # True in a last line without its end
         self._points: dict[str, dict[int | None, _Points]] = {}
         self._pieces: dict[str, dict[int | None, list[Piece]]] = {}  # rows that came as columns

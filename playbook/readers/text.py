@@ -36,6 +36,8 @@ _SEGMENT = re.compile(
 )
 _WORDS = re.compile(rf"(?:^|(?<=[\s,;|(]))(?P<key>[A-Za-z_][\w./\-]*)\s+(?P<num>{NUM}){_UNIT}{_END}")
 
+_PARTS_OF_LINE = re.compile(r"[^|\t]+")
+
 # Words that belong to the name when they stand before it with a blank between ("lm loss", "number of nan iterations").
 _QUALIFIERS = frozenset((
     "lm", "grad", "gradient", "learning", "train", "training", "val", "valid", "validation", "test", "eval", "dev",
@@ -55,6 +57,12 @@ METRIC = re.compile(
 )
 
 _PLAIN = frozenset(("time", "dt", "mfu", "Time", "tok/s", "tps"))  # may stand before a number without a sign between
+
+_METRIC_WORDS = (
+    "loss", "lr", "acc", "norm", "grad", "ppl", "perplex", "learning", "reward", "score", "kl", "entropy", "scale",
+    "nll", "wer", "bleu", "map", "ce",
+    "sdr", "snr", "bpb", "cer", "auc", "mse", "mae", "elbo", "return", "error_rate",
+)  # fmt: skip
 
 _RANK = (
     r"\[\s*[rR]ank[ :_]?\s*(?P<rank>\d+)\s*\](?:\[[^\]]*\])?:?",  # [rank3]: of torchrun and of PyTorch
@@ -150,24 +158,41 @@ def value(text: str, unit: str | None = None) -> float:
     return number
 
 
+@lru_cache(maxsize=8192)
+def is_metric(key: str) -> bool:
+    """Whether a key names a metric of training."""
+    return METRIC.search(key) is not None
+
+
+def may_hold_metric(line: str) -> bool:
+    """False for most lines without a metric, and quickly."""
+    low = line.lower()
+    return any(word in low for word in _METRIC_WORDS)
+
+
 def pairs(body: str) -> dict[str, float]:
     """All `key: value`, `key=value` and, on lines cut by | or tabs or of alternating words, `key value` numbers.
 
     The first value of a key counts: in `3.63 (3.60)` the second one is an average.
     """
-    found: dict[str, float] = {}
-    taken_to = 0
-    for hit in PAIR.finditer(body):
+    return {key: value(body[start:end], unit) for key, (start, end, unit) in pair_spans(body).items()}
+
+
+def pair_spans(body: str, begin: int = 0) -> dict[str, tuple[int, int, str | None]]:
+    """key -> where its number stands and its unit, from `begin` on."""
+    found: dict[str, tuple[int, int, str | None]] = {}
+    taken_to = begin
+    for hit in PAIR.finditer(body, begin) if ":" in body or "=" in body else ():
         key = _whole_key(body, hit, taken_to)
         taken_to = hit.end()
-        found.setdefault(key, value(hit["num"], hit["unit"]))
+        found.setdefault(key, (*hit.span("num"), hit["unit"]))
     if body.count("|") > 1 or "\t" in body:
-        for part in re.split(r"[|\t]", body):
-            if segment := _SEGMENT.match(part):
-                found.setdefault(segment["key"], value(segment["num"], segment["unit"]))
-    for hit in _WORDS.finditer(body):
-        if METRIC.search(hit["key"]) or hit["key"] in _PLAIN:
-            found.setdefault(_whole_key(body, hit, 0), value(hit["num"], hit["unit"]))
+        for part in _PARTS_OF_LINE.finditer(body, begin):
+            if segment := _SEGMENT.match(body, *part.span()):
+                found.setdefault(segment["key"], (*segment.span("num"), segment["unit"]))
+    for hit in _WORDS.finditer(body, begin):
+        if is_metric(hit["key"]) or hit["key"] in _PLAIN:
+            found.setdefault(_whole_key(body, hit, begin), (*hit.span("num"), hit["unit"]))
     return found
 
 

@@ -27,13 +27,14 @@ from playbook.readers import (
     torchtitan,
 )
 from playbook.readers.base import RunBuilder
-from playbook.readers.rows import EpochSteps, walk
+from playbook.readers.rows import walk
 from playbook.readers.source import Source
 
 NAME = "text_log"
 TITLE = "text log of any logger"
 
 FAMILIES = (
+    loose.quick,
     megatron.taker,
     hf_print.taker,
     fairseq.taker,
@@ -65,8 +66,7 @@ def sniff(head: bytes, path: Path) -> int:
     lines = text.head_lines(head)
     if not lines or not _readable(head):
         return 0
-    epochs = EpochSteps()
-    rows = sum(1 for line in lines[:3_000] if text.METRIC.search(line) and _row(line, epochs))
+    rows = sum(1 for line in lines[:3_000] if text.may_hold_metric(line) and _row(line))
     structured = _STRUCTURED.match(lines[0]) is not None
     if rows >= _ROWS:
         return 10 if structured else 30
@@ -86,10 +86,10 @@ def read(source: Source, builder: RunBuilder) -> None:
         )
 
 
-def _row(line: str, epochs: EpochSteps) -> bool:
+def _row(line: str) -> bool:
     body = text.split(line).body
-    place = loose.found(body, epochs)
-    return place is not None and any(text.METRIC.search(key) for key in text.pairs(place[1]))
+    place = loose.found(body)
+    return place is not None and any(map(text.is_metric, text.pair_spans(body, place.row)))
 
 
 def _readable(head: bytes) -> bool:
