@@ -33,3 +33,7 @@ def real_book() -> Book:
     from playbook import places
 
     return load([places.knowledge()])
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--update-golden", action="store_true", help="Write the golden files anew instead of comparing.")

@@ -86,7 +86,7 @@ class Browse(Page):
         if library is None:
             return
         rows = self.query_one("#hits", Rows)
-        width = max(rows.content_size.width - 1, 20)
+        width = max(rows.room, 20)
         shown: list[tuple[str, Content | str] | None] = []
         for kind, name, title in entry_text.search(library.book, words):
             sign = {"symptoms": "S", "causes": "C", "signals": "?", "fixes": "+", "cases": "#"}.get(kind, "·")
@@ -124,7 +124,7 @@ class Browse(Page):
         self.query_one("#page").scroll_home(animate=False)
         self.query_one("#page").border_title = self.w(kind)
         rows = self.query_one("#links", Rows)
-        width = max(rows.content_size.width - 1, 20)
+        width = max(rows.room, 20)
         shown: list[tuple[str, Content | str] | None] = []
         for link in entry_text.leads_to(library.book, kind, name):
             why = self.w(link.why)

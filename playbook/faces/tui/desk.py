@@ -71,8 +71,11 @@ class Desk:
     @property
     def question(self) -> Signal | None:
         """What is asked now: what a person picked, else what is most worth its cost."""
-        name = self.asked or (self.diagnosis.next.signal if self.diagnosis.next else None)
-        return self.session.book.signals.get(name) if name else None
+        signals = self.session.book.signals
+        if self.asked in signals:
+            picked: Signal = signals[self.asked]
+            return picked
+        return signals.get(self.diagnosis.next.signal) if self.diagnosis.next else None
 
     @property
     def aid(self) -> list[Fix]:

@@ -27,6 +27,13 @@ _ASKING: tuple[Hint, ...] = (
     ("i", "what if", "app.open('whatif')"),
     ("?", "keys", "app.open('help')"),
 )
+_HEALTHY: tuple[Hint, ...] = (
+    ("u", "undo", "undo"),
+    ("R", "record", "record"),
+    ("b", "the book", "app.open('browse')"),
+    ("?", "keys", "app.open('help')"),
+    ("q", "back", "leave"),
+)
 _DONE: tuple[Hint, ...] = (
     ("1-9", "read the repair", ""),
     ("R", "record", "record"),
@@ -114,7 +121,8 @@ class DiagnosisPage(Page):
         self.query_one(CausesPane).show(desk)
         self._top_line(desk)
         asking = desk.question is not None and not self.query_one(QuestionPane).verdict
-        self.query_one(Hints).show([(k, self.w(t), a) for k, t, a in (_ASKING if asking else _DONE)])
+        hints = _ASKING if asking else _HEALTHY if desk.diagnosis.healthy else _DONE
+        self.query_one(Hints).show([(k, self.w(t), a) for k, t, a in hints])
         if self.focused is None and outcomes.display:
             outcomes.focus()
 

@@ -115,7 +115,7 @@ class EvidenceDialog(Dialog[None]):
     HINTS: ClassVar[tuple[Hint, ...]] = (
         ("Enter", "change the answer", ""),
         ("x", "take it back", "retract"),
-        ("b", "read about it", "read"),
+        ("b", "read", "read"),
         ("Esc", "close", "close"),
     )
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -146,7 +146,9 @@ class EvidenceDialog(Dialog[None]):
             lines += [
                 Content.assemble((known.state, "bold $primary"), sure),
                 Content.styled(source_of(known, self.w, file=True), "$foreground-muted"),
-                Content.styled(known.origin.path, "$foreground-muted") if known.origin else None,
+                Content.styled(known.origin.path, "$foreground-muted")
+                if known.origin and "/" in known.origin.path
+                else None,
                 Content(known.because) if known.because else None,
             ]
         else:

@@ -64,7 +64,7 @@ class Explain(Page):
         if desk is None or not self.is_mounted:
             return
         rows = self.query_one("#list", Rows)
-        width = max(rows.content_size.width - 1, 16)
+        width = max(rows.room, 16)
         shown: list[tuple[str, Content | str] | None] = []
         for ranked in desk.diagnosis.causes[:_SHOWN]:
             tail = f" {percent(ranked.probability):>4}"

@@ -69,7 +69,7 @@ class History(Page):
         if not self.is_mounted:
             return
         rows = self.query_one(Rows)
-        width = max(rows.content_size.width - 1, 40)
+        width = max(rows.room, 40)
         shown: list[tuple[str, Content | str] | None] = [
             (row["id"], self._row(row, width)) for row in self.top.incidents
         ]
@@ -86,7 +86,7 @@ class History(Page):
         cost = f"{row['cost_usd']:,.0f} USD" if row.get("cost_usd") else ""
         cause = row.get("cause") or (f"? {row['first_cause']}" if row.get("first_cause") else "")
         head = Content.assemble((f"{sign} ", style), (fit(str(row["title"]), width - 2), "bold"))
-        tail = f"{pad(str(row['id']), 17)} {day}  {pad(self.w(row['status']), 8)} {pad(cause, 30)} {cost}"
+        tail = f"{pad(str(row['id']), 17)} {day}  {pad(self.w(row['status']), 8)} {pad(cause, 26)} {cost}"
         return head + Content.styled(f"\n  {fit(tail.rstrip(), width - 2)}", "$foreground-muted")
 
     @on(Rows.OptionSelected)

@@ -95,7 +95,7 @@ class EvidencePane(Rows):
         self.w = w
 
     def show(self, desk: Desk) -> None:
-        width = max(self.content_size.width - 1, 16)
+        width = max(self.room, 16)
         book = desk.session.book
         rows: list[tuple[str, Content | str] | None] = []
         for item in trail(desk.session):

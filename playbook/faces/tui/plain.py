@@ -38,18 +38,23 @@ def run(options: Options, out: Console, now: Callable[[], datetime] = lambda: da
     if not paths and (before := _go_on(out, w)) is not None:
         kept.restore(before, library.book, session)
         paths, name = before.paths, before.name
-    elif not paths:
-        paths = _paths(out, w)
-        if not paths:
-            _symptom(session, out, w)
-    if paths and not session.moves:
+    elif paths:
         found = ingest(paths, library.book)
+    else:
+        while found is None and (paths := _paths(out, w)):
+            try:
+                found = ingest(paths, library.book)
+            except PlaybookError as error:
+                out.print(str(error), markup=False)
+        if found is None:
+            _symptom(session, out, w)
+    if found is not None:
         session.size = found.size
         session.observe(found.evidence)
         print_ingest(found, session, out, w)
 
     def keep(after: Session) -> None:
-        if options.remember:
+        if options.remember and after.moves:
             saved = now().strftime("%Y-%m-%dT%H:%M:%SZ")
             whole = tuple(os.path.abspath(p) for p in paths)  # noqa: PTH100 a glob stays a glob
             moves, undone = tuple(after.moves), tuple(after.undone)
@@ -75,7 +80,7 @@ def _go_on(out: Console, w: Words) -> kept.Kept | None:
         return None
     last = sessions[0]
     what = last.title or ", ".join(os.path.basename(p) for p in last.paths) or w("without files")  # noqa: PTH119
-    question = w("go on with {what}, {n} answers? y or n", what=what, n=last.answers)
+    question = w("go on with {what}, {n} answered? y or n", what=what, n=last.answers)
     return last if _yes(out, question) else None
 
 

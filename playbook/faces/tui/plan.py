@@ -44,7 +44,7 @@ class Plan(Dialog[None]):
             return
         words = self.query_one(Line).value
         rows = self.query_one(Rows)
-        width = max(rows.content_size.width - 1, 30)
+        width = max(rows.room, 30)
         session, book = desk.session, desk.session.book
         gains = {o.signal: o.gain for o in desk.diagnosis.plan}
         if words.strip():

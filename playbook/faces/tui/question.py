@@ -71,7 +71,7 @@ class QuestionPane(VerticalScroll):
 
     @property
     def _width(self) -> int:
-        return max(self.query_one("#outcomes", Rows).content_size.width, 24)
+        return max(self.query_one("#outcomes", Rows).room, 24)
 
     # a question
 

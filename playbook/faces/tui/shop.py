@@ -30,7 +30,7 @@ class Taken:
     found: Ingested | None
 
 
-@dataclass(frozen=True)
+@dataclass
 class Shop:
     """The store behind `--db`. Every method may raise `PlaybookError` and may take a while: call it in a worker."""
 

@@ -82,9 +82,7 @@ class Welcome(Page):
         self.query_one("#greeting").display = not self.top.settings.greeted
         self.top.book_changed.subscribe(self, lambda _: self._show_symptoms())
         self.top.listed.subscribe(self, lambda _: self._show_resume())
-        self._show_symptoms()
-        self._show_resume()
-        self._show_files()
+        self.call_after_refresh(self._show_all)
 
     def on_screen_resume(self) -> None:
         if self.is_mounted:
@@ -92,6 +90,9 @@ class Welcome(Page):
 
     def on_resize(self, event: Any) -> None:
         super().on_resize(event)
+        self.call_after_refresh(self._show_all)
+
+    def _show_all(self) -> None:
         self._show_symptoms()
         self._show_resume()
         self._show_files()
@@ -118,7 +119,7 @@ class Welcome(Page):
             return
         shape = library.book.signals.get("loss-shape")
         outcomes = shape.outcomes if shape is not None else {}
-        width = max(rows.content_size.width, 20)
+        width = max(rows.room, 20)
         shown = []
         for place, (name, meaning) in enumerate(outcomes.items(), 1):
             entry = library.book.symptoms.get(name)
@@ -130,13 +131,13 @@ class Welcome(Page):
             )
             shown.append((name, line + under))
         rows.fill(shown)
-        rule(rows, self.w("What do you see?"), self.w("{n} causes in the book", n=len(library.book.causes)))
+        rule(rows, self.w("What do you see?"), self.w("{n} causes", n=len(library.book.causes)))
 
     def _show_resume(self) -> None:
         from playbook.workflow import kept
 
         rows = self.query_one("#resume", Rows)
-        width = max(rows.content_size.width, 20)
+        width = max(rows.room, 20)
         shown: list[tuple[str, Content | str] | None] = []
         self.kept = {}
         if self.top.options.remember and self.top.library is not None:
@@ -157,7 +158,7 @@ class Welcome(Page):
         from playbook.workflow.kept import alive
 
         what = row.title or ", ".join(PurePath(p).name for p in row.paths[:2]) or self.w("without files")
-        tail = f" {self.w('{n} answers', n=row.answers)} {row.saved_at[5:16].replace('T', ' ')}"
+        tail = f" {self.w('{n} answered', n=row.answers)} {row.saved_at[5:16].replace('T', ' ')}"
         sign = "◌ " if alive(row) else "◐ "
         return Content.assemble(
             (sign, "$accent"), pad(what, max(width - 2 - len(tail), 8)), (tail, "$foreground-muted")
@@ -165,7 +166,7 @@ class Welcome(Page):
 
     def _show_files(self) -> None:
         rows = self.query_one("#files", Rows)
-        width = max(rows.content_size.width, 20)
+        width = max(rows.room, 20)
         found, fault = files.listing(self.folder, self.everything)
         shown: list[tuple[str, Content | str] | None] = []
         for row in found:

@@ -76,7 +76,7 @@ class WhatIf(Page):
         if desk is None or not self.is_mounted:
             return
         rows = self.query_one("#try", Rows)
-        width = max(rows.content_size.width - 1, 16)
+        width = max(rows.room, 16)
         shown: list[tuple[str, Content | str] | None] = []
         for signal in self._signals(desk, self.query_one("#filter", Line).value):
             entry = desk.session.book.signals[signal]

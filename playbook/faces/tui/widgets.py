@@ -105,6 +105,11 @@ class Rows(OptionList):
             self.highlighted = next(i for i, name in enumerate(ids) if name)
 
     @property
+    def room(self) -> int:
+        """Columns of a row."""
+        return self.scrollable_content_region.width
+
+    @property
     def current(self) -> str | None:
         """The id of the highlighted row."""
         if self.highlighted is None or not self.option_count:
