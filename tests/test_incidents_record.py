@@ -168,6 +168,7 @@ def test_line_ends_of_unicode_stay_inside_an_event(tiny: Book) -> None:
     "data",
     [b"", b"\n", b"{}", b"not json", b'{"scene": 2}', b'{"scene": 1}\n{"metric": 1}', b"\xff\xfe", b"[" * 100_000,
      b'{"scene": 1}\n{"metric":"l","rank":null,"raw":"","origin":["a",1,""],"steps":[1],"values":[1,2],"lines":null}'],
+    ids=["empty", "line", "object", "text", "format", "series", "binary", "deep", "columns"],
 )  # fmt: skip
 def test_what_is_no_scene_is_told(data: bytes) -> None:
     with pytest.raises(PlaybookError):
@@ -278,7 +279,8 @@ def test_a_wrong_attachment_is_told(opened: str, tiny: Book, what: Attached, tol
 
 @pytest.mark.parametrize(
     ("name", "kind"),
-    [("capture.json", "capture"), ("batch.npz", "batch"), ("rng.json", "capture"), ("x.yaml", "config"), ("a.csv", "metrics"),
+    [("capture.json", "capture"), ("batch.npz", "batch"), ("rng.json", "capture"), ("x.yaml", "config"),
+     ("a.csv", "metrics"),
      ("train.out", "log"), ("core.bin", "other"), ("weights.pt", "other")],
 )  # fmt: skip
 def test_a_file_is_taken_for_what_its_name_says(name: str, kind: str) -> None:
