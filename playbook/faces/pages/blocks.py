@@ -87,12 +87,12 @@ class Facts:
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """With `anchors` the first cell of a row, a `Plain`, is also the row's id."""
+    """With `anchors` each row has an id: this prefix and the text of its first cell, a `Plain`."""
 
     head: tuple[str, ...]
     rows: tuple[tuple[Cell, ...], ...]
     caption: str = ""
-    anchors: bool = False
+    anchors: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

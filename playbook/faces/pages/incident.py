@@ -203,7 +203,7 @@ def _cause_ref(shelf: Shelf, cause: str) -> Ref:
 def _tried(shelf: Shelf, record: Record) -> Section | None:
     w = shelf.w
     words = {
-        "cured": w("cured"),
+        "cured": w("cured it"),
         "not-cured": w("not cured"),
         "unclear": w("unclear"),
         "pending": w("pending"),
@@ -324,7 +324,7 @@ def _trends(shelf: Shelf) -> Section:
     facts: list[tuple[str, Cell]] = [
         (w("Incidents"), Plain(f"{sums['incidents']} ({w('{n} open', n=sums['open'])})")),
         (w("False alarms"), Plain(str(sums["false_alarms"]))),
-        (w("Lost"), Plain(f"{sums['hours_lost']:g} h · {sums['usd']:,.0f} USD")),
+        (w("Lost"), Plain(f"{sums['hours_lost']:.1f} h · {sums['usd']:,.0f} USD")),
     ]
     if sums["first_was_right"] is not None:
         facts.append((w("The first cause was right"), Plain(f"{sums['first_was_right']:.0%}")))
@@ -349,7 +349,7 @@ def _trends(shelf: Shelf) -> Section:
         blocks.append(_counted(caption, [(draw(r["name"]), r["incidents"], str(r["incidents"])) for r in rows]))
     lost = sorted((r for r in sums["by_cause"] if r["hours_lost"]), key=lambda r: (-r["hours_lost"], r["name"]))
     if lost:
-        rows = [(cause(r["name"]), r["hours_lost"], f"{r['hours_lost']:g} h") for r in lost[:MOST_ROWS]]
+        rows = [(cause(r["name"]), r["hours_lost"], f"{r['hours_lost']:.1f} h") for r in lost[:MOST_ROWS]]
         blocks.append(_counted(w("Hours lost by cause"), rows))
     return Section("trends", w("Trends"), tuple(b for b in blocks if not isinstance(b, Bars) or b.rows))
 

@@ -89,9 +89,9 @@ def sources_page(shelf: Shelf) -> Page:
         kind = str(info.get("kind", ""))
         name: Part = Web(url if SAFE_URL.match(url) else "", title)
         grouped[kind if kind in grouped else ""].append((Plain(key, code=True), name, _citing(shelf, key)))
-    head = (w("Key"), w("Source"), w("Rests on it"))
+    head = (w("Citation key"), w("Source"), w("Rests on it"))
     sections = [
-        Section(f"kind-{kind or 'other'}", heading, (Table(head, tuple(grouped[kind]), anchors=True),))
+        Section(f"kind-{kind or 'other'}", heading, (Table(head, tuple(grouped[kind]), anchors=""),))
         for kind, heading in kinds.items()
         if grouped[kind]
     ]
@@ -99,7 +99,7 @@ def sources_page(shelf: Shelf) -> Page:
         (Plain(key, code=True), Plain(shelf.book.ledger[key]), _citing(shelf, key)) for key in shelf.book.ledger
     ]
     if ledger:
-        table = Table((w("Key"), w("Fact"), w("Rests on it")), tuple(ledger), anchors=True)
+        table = Table((w("Citation key"), w("Fact"), w("Rests on it")), tuple(ledger), anchors="")
         sections.append(Section("ledger", w("Facts of the source documents"), (table,)))
     return Page(
         path="sources.html",

@@ -114,7 +114,7 @@ def _outcomes(shelf: Shelf, signal: Signal) -> list[Block]:
                 )
             )
     head = (w("Outcome"), w("Meaning"), w("Speaks for"), w("Speaks against"))
-    return [Table(head, tuple(rows)), *folds]
+    return [Table(head, tuple(rows), anchors="outcome-"), *folds]
 
 
 def _moved(shelf: Shelf, causes: list[tuple[str, float]]) -> tuple[Part, ...]:
@@ -130,6 +130,8 @@ def _when(shelf: Shelf, signal: Signal) -> Section | None:
     """The symptoms at which it is among the first things to look at."""
     rows: list[tuple[Cell, ...]] = []
     for name, numbers in shelf.numbers.symptoms.items():
+        if name == "healthy":
+            continue
         for place, check in enumerate(numbers.checks, 1):
             if check.option.signal == signal.id:
                 gain = shelf.w("tells {n} bit", n=f"{check.option.gain:.2f}")

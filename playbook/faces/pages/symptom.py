@@ -36,6 +36,7 @@ from playbook.faces.pages.parts import (
     sources_section,
     verify_section,
 )
+from playbook.faces.pages.picture import symptom_graph
 from playbook.faces.pages.shelf import Shelf, percent
 from playbook.knowledge.entries import Fix, Symptom
 
@@ -52,6 +53,7 @@ def symptom_page(shelf: Shelf, symptom: Symptom) -> Page:
     diagnosis = numbers.diagnosis if numbers else None
     fixes = [shelf.book.fixes[f] for f in (diagnosis.fixes if diagnosis else ())][:MOST_FIXES]
     incidents = shelf.incidents_by_symptom.get(symptom.id, [])
+    graph = symptom_graph(shelf, symptom)
     walk: tuple[tuple[Ref | Web, str], ...] = (
         (
             Ref(f"diagnose.html#{SHAPE}={symptom.id}", w("Start the guided diagnosis from here")),
@@ -82,6 +84,7 @@ def symptom_page(shelf: Shelf, symptom: Symptom) -> Page:
             past_section(
                 shelf, incidents, shelf.cases_by_symptom.get(symptom.id, []), [i for i in incidents if i.record.cause]
             ),
+            Section("picture", w("Picture"), (graph,)) if graph is not None and not healthy else None,
             quiz_section(shelf, symptom.id),
             sources_section(shelf, symptom),
         ]
