@@ -23,7 +23,7 @@ import sys
 import tempfile
 import types
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -106,21 +106,32 @@ def _capture(
     if target.exists() or len(list(folder.glob(f"capture-step*-{suffix}"))) >= most:
         return None
     rng = rng_state()  # first of all: nothing below may draw from it
-    arrays, texts = _flat(batch)
+    # After a device-side assert every look at the GPU fails: what cannot be read is told, the rest is kept.
+    problems: dict[str, str] = {}
+
+    def part(name: str, value: Any, read: Callable[[Any], Any], missing: Any = None) -> Any:
+        try:
+            return missing if value is None else read(value)
+        except Exception as error:
+            problems[name] = f"{type(error).__name__}: {error}"[:500]
+            return missing
+
+    arrays, texts = part("batch", batch, _flat, ({}, {}))
     info: dict[str, Any] = {
         "capture": FORMAT,
         "step": int(step),
         "rank": rank,
         "reason": reason,
-        "loss": _number(loss),
-        "grad_norm": _number(grad_norm),
+        "loss": part("loss", loss, _number),
+        "grad_norm": part("grad_norm", grad_norm, _number),
         "batch": {name: _tensor_facts(value) for name, value in arrays.items()},
         "texts": texts,
-        "sample_ids": None if sample_ids is None else [_plain(i) for i in _listed(sample_ids)],
-        "config": _plain(dict(config)) if config is not None else None,
-        "parameters": list(_parameters(model)) if model is not None else [],
-        "optimizer": _optimizer(optimizer) if optimizer is not None else None,
+        "sample_ids": part("sample_ids", sample_ids, lambda ids: [_plain(i) for i in _listed(ids)]),
+        "config": part("config", config, lambda c: _plain(dict(c))),
+        "parameters": part("model", model, lambda m: list(_parameters(m)), []),
+        "optimizer": part("optimizer", optimizer, _optimizer),
         "versions": versions(),
+        "problems": problems,
     }
     temporary = Path(tempfile.mkdtemp(prefix=".capture-", dir=folder))
     try:
