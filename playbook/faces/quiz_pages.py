@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from playbook.engine.value import cost_of
 from playbook.faces.curves import as_svg
+from playbook.faces.drill_screen import alert_lines
 from playbook.faces.printable import Block, Grid, Heading, Image, Items, Lines, Para
 from playbook.faces.words import Words
 from playbook.workflow.drill import Drill, Game
@@ -13,6 +14,7 @@ from playbook.workflow.drill_score import WEIGHTS, Score
 from playbook.workflow.interview import DEPTHS, MINUTES, Sat, total
 from playbook.workflow.quiz import TEMPLATES
 from playbook.workflow.quiz_cards import Card
+from playbook.workflow.quiz_curves import case_picture
 from playbook.workflow.quiz_marks import Mark
 
 _ROOM = {"choice": 0, "order": 1, "number": 1, "percent": 1, "free": 6}  # empty lines to write on
@@ -25,9 +27,8 @@ def sheet(cards: Sequence[Card], marks: Sequence[Mark | None], seed: int | None,
         blocks.append(Para(w("Seed {seed}: who names it gets the same sheet.", seed=seed), quiet=True))
     for place, card in enumerate(cards, 1):
         blocks.append(Heading(f"{place}. {card.ask}", 3))
-        blocks.append(
-            Para(f"{w(TEMPLATES[card.spec.template].title)} · {'★' * card.spec.level} · {card.id}", quiet=True)
-        )
+        # Not the id: it names the entry, and so the answer.
+        blocks.append(Para(f"{w(TEMPLATES[card.spec.template].title)} · {'★' * card.spec.level}", quiet=True))
         if card.facts:
             blocks.append(Items(card.facts))
         if card.picture is not None:
@@ -63,7 +64,7 @@ def _key(place: int, card: Card, marked: Mark | None, w: Words) -> list[Block]:
     else:
         blocks.append(Para(card.explain))
     links = ", ".join(dict.fromkeys("/".join(link) for link in card.links))
-    blocks.append(Para(f"→ {links}; {', '.join(card.sources)}", quiet=True))
+    blocks.append(Para(f"{card.id} → {links}; {', '.join(card.sources)}", quiet=True))
     return blocks
 
 
@@ -139,8 +140,11 @@ def leader_notes(drill: Drill, par: Game, result: Score, w: Words) -> list[Block
         blocks.append(Para(entry.story))
     blocks += [
         Heading(w("What participants see first")),
-        Items(tuple(_fact(drill, e.signal, e.state) for e in drill.alert)),
+        Items(tuple(alert_lines(drill))),
     ]
+    picture = case_picture(drill.case.metrics, drill.folder)
+    if picture is not None:
+        blocks.append(Image(as_svg(picture), picture.alt))
     if drill.held:
         blocks.append(Para(w("Held back, since it would give the cause away: {what}.", what=", ".join(drill.held))))
     blocks += [Heading(w("Suspects on their list")), Items(tuple(_suspect(drill, c, w) for c in drill.suspects), True)]
@@ -166,11 +170,6 @@ def leader_notes(drill: Drill, par: Game, result: Score, w: Words) -> list[Block
         Para(", ".join(case.sources), quiet=True),
     ]
     return blocks
-
-
-def _fact(drill: Drill, signal: str, state: str) -> str:
-    entry = drill.book.signals[signal]
-    return f"{entry.title}: {state} ({entry.outcomes.get(state, '')})"
 
 
 def _suspect(drill: Drill, cause: str, w: Words) -> str:

@@ -95,7 +95,7 @@ def _grounds(game: Game, par: Game) -> float:
     at_start = _chance_at_start(drill)
     mine, led = _at_verdict(game)
     theirs = _last_chance(par)
-    if led and mine >= min(DECIDE, theirs) and _kind(game, "look"):
+    if led and mine >= min(DECIDE, theirs) and mine > at_start and theirs > at_start:
         return 1.0
     gain, par_gain = (sum(s.gain for s in _kind(g, "look")) for g in (game, par))
     shares = [gain / par_gain if par_gain > 0 else 0.0]

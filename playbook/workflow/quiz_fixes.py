@@ -8,6 +8,7 @@ from playbook.knowledge.entries import Cause, Fix
 from playbook.workflow.quiz_cards import Card, Ground, Link, Option, Spec, card_id, first_sentence, pick, shuffled
 
 CHOICES = 4
+_TELLING = 4  # words below which a text ("Set the old limit.") belongs to no fix in particular
 
 
 def first_aid_specs(ground: Ground) -> Iterator[Spec]:
@@ -148,7 +149,7 @@ def undo(ground: Ground, spec: Spec) -> Card | None:
     say = ground.say
     fix = ground.book.fixes[spec.node[1]]
     others = _other_fixes(ground, fix, "undo", spec)
-    if len(others) < CHOICES - 1:
+    if len(others) < CHOICES - 1 or not _telling(fix.undo):
         return None
     options = [Option(fix.undo, 1.0, say("Risk of this step: {risk}.", risk=say(fix.risk)), ("fixes", fix.id))]
     for other in others[: CHOICES - 1]:
@@ -175,6 +176,8 @@ def _other_fixes(ground: Ground, fix: Fix, attribute: str, spec: Spec) -> list[F
         text = " ".join(str(getattr(other, attribute)).lower().split())
         if other.kind != fix.kind or other.id == fix.id or text in seen or other.status == "deprecated":
             continue
+        if not _telling(text):
+            continue
         seen.add(text)
         same = layers & {ground.causes[c].layer for c in other.treats if c in ground.causes}
         alike = set(fix.treats) & set(other.treats)
@@ -182,6 +185,12 @@ def _other_fixes(ground: Ground, fix: Fix, attribute: str, spec: Spec) -> list[F
             (near if same else far).append(other)
     pool = near if len(near) >= CHOICES else near + far
     return pick(pool, CHOICES - 1, spec.id, attribute)
+
+
+def _telling(text: str) -> bool:
+    """Whether a text belongs to its fix: not "Nothing to undo", not "Set the old limit"."""
+    enough = len(text.split()) >= _TELLING if text.isascii() else len(text) >= 2 * _TELLING
+    return enough and not text.lower().startswith("nothing")
 
 
 def order_specs(ground: Ground) -> Iterator[Spec]:

@@ -16,9 +16,10 @@ from itertools import combinations
 from playbook.errors import PlaybookError
 from playbook.workflow.quiz_cards import Card, Number, Point
 
-# A known word counts as said when the text holds it with this likeness: a slip of the pen, not another word.
-SLIP = 91.0
-SLIP_LETTERS = 7  # shorter words differ too little from their neighbours
+# A known word counts as said with one slip of the pen (a letter lost, doubled, wrong, or two swapped), a long one with
+# two; below the first length words differ too little from their neighbours.
+SLIP_LETTERS = 7
+TWO_SLIPS = 14
 WEIGHT = {1: 3.0, 2: 2.0, 3: 1.0}  # of a key point by depth: the ground floor carries the house
 REACHED = 0.6  # share of the points of a depth (and of those below) that reaches it
 _HALF_FACTOR = 2.0  # a number within this factor gets half a mark: the order of magnitude was known
@@ -177,8 +178,12 @@ def _said(flat: str, word: str) -> bool:
         return word in flat
     if re.search(rf"(?<![a-z0-9]){re.escape(word)}(?![a-z0-9])", flat):
         return True
-    if len(word) < SLIP_LETTERS or any(c.isdigit() for c in word) or len(flat) < len(word):
+    if len(word) < SLIP_LETTERS or any(c.isdigit() for c in word):
         return False  # 1e-6 and 1e-8 are no slips of one another
-    from rapidfuzz import fuzz
+    from rapidfuzz.distance import OSA
 
-    return float(fuzz.partial_ratio(word, flat)) >= SLIP
+    slips = 1 if len(word) < TWO_SLIPS else 2
+    size = word.count(" ") + 1
+    said = flat.split()
+    windows = (" ".join(said[k : k + size]).strip(".,;:!?()'\"") for k in range(len(said) - size + 1))
+    return any(OSA.distance(word, window, score_cutoff=slips) <= slips for window in windows)
