@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
@@ -17,6 +18,7 @@ HEIGHT = 220
 # A curve whose largest value is this many times its median is drawn on a logarithmic axis (all values positive).
 LOG_FROM = 12.0
 TICKS = 5
+HUGE = 1e300  # beyond it differences overflow; a curve up there is off the chart either way
 
 
 def plot(shelf: Shelf, title: str, strips: Sequence[Strip], marks: Sequence[tuple[int, str, str]] = ()) -> Plot | None:
@@ -25,6 +27,9 @@ def plot(shelf: Shelf, title: str, strips: Sequence[Strip], marks: Sequence[tupl
     if not strips:
         return None
     steps = np.concatenate([s.steps for s in strips]).astype(float)
+    strips = [
+        replace(s, values=np.where(np.isfinite(s.values), np.clip(s.values, -HUGE, HUGE), s.values)) for s in strips
+    ]
     values = np.concatenate([s.values for s in strips])
     finite = values[np.isfinite(values)]
     low_x, high_x = float(steps.min()), float(steps.max())

@@ -19,13 +19,12 @@ from playbook.engine.value import Cost, Option, RunSize, cost_of, options
 from playbook.findings import Evidence
 from playbook.knowledge.entries import Case
 from playbook.knowledge.loader import Book
-from playbook.workflow.cases import CaseFile, hits, start
+from playbook.workflow.cases import MAX_QUESTIONS, CaseFile, hits, start
 from playbook.workflow.learn import counts_without
 from playbook.workflow.session import UNKNOWN
 
 MOST_CHECKS = 10  # observations shown for a symptom
 MOST_CAUSES = 12  # classes of causes shown for a symptom
-MOST_MOVES = 40  # of a decision walk: a bound, the stop rule ends it before
 TELLING = 0.02  # bits: below this a link hardly says anything
 SPEAKS = 1.5  # P(outcome | cause) / background from which an outcome speaks for a cause
 
@@ -180,15 +179,23 @@ class Numbers:
         diagnosis = session.diagnosis(explained=False)
         begin, truth = _top(diagnosis), _truth(file, diagnosis)
         moves: list[WalkMove] = []
-        while diagnosis.next is not None and len(moves) < MOST_MOVES:
-            signal = diagnosis.next.signal
-            state = str(file.answers.get(signal, UNKNOWN))
-            if state not in self.book.signals[signal].outcomes:
-                state = UNKNOWN
-            cost = cost_of(self.book.signals[signal], session.size, session.clusters_done)
-            session.answer(signal, state, source="case")
-            diagnosis = session.diagnosis(explained=False)
-            moves.append(WalkMove(signal, state, cost, _top(diagnosis), _truth(file, diagnosis)))
+        while diagnosis.next is not None and len(moves) < MAX_QUESTIONS:
+            # A question asked in vain is only closed, so the plan goes on as it was; but where one rerun answers
+            # several signals, closing one of them changes what the others are worth.
+            for option in diagnosis.plan[: MAX_QUESTIONS - len(moves)]:
+                signal = self.book.signals[option.signal]
+                state = str(file.answers.get(signal.id, UNKNOWN))
+                state = state if state in signal.outcomes else UNKNOWN
+                cost = cost_of(signal, session.size, session.clusters_done)
+                session.answer(signal.id, state, source="case")
+                changed = state != UNKNOWN or signal.cluster is not None
+                if changed:
+                    diagnosis = session.diagnosis(explained=False)
+                moves.append(WalkMove(signal.id, state, cost, _top(diagnosis), _truth(file, diagnosis)))
+                if changed:
+                    break
+            else:
+                diagnosis = session.diagnosis(explained=False)
         ranks = [n for n, r in enumerate(diagnosis.causes, 1) if hits(file, r.id, r.class_)]
         return WalkNumbers(
             first, begin, truth, tuple(moves), diagnosis.decided, ranks[0] if ranks else 0, diagnosis.why_undecided
