@@ -2,7 +2,8 @@
 
 What it sees
     `too-low`: a model that started near the loss of a random guess over a large vocabulary and is below a tenth of
-    a nat at the end; or a collapse to less than a fifth of the level in a few rows in the middle of a run, without
+    a nat at the end (where the configuration tells the vocabulary, also of a small one, and sure where it is below a
+    fiftieth and came down in one sweep); or a collapse to less than a fifth of the level in a few rows in the middle of a run, without
     an epoch beginning there.
 Why it matters
     Nothing looks healthier than a leak: the answer is visible to the model (mask off by one, packed documents that
@@ -15,6 +16,8 @@ Easily mistaken for
 """
 
 from __future__ import annotations
+
+import math
 
 import numpy as np
 
@@ -31,6 +34,7 @@ KINDS = ("too-low",)
 LEAST = 20  # rows
 FRESH = (6.5, 13.0)  # nats: ln of vocabularies of 700 to 440,000
 LOW = 0.1  # nats a token: below the entropy of any text that was not seen before
+NOTHING = 0.02  # nats: what no order of words leaves
 COLLAPSE = 0.2  # of the level
 ROWS = 8  # in which a collapse happens
 
@@ -81,12 +85,24 @@ def _in_line(shared: Shared, line: np.ndarray) -> list[Finding]:
             out.append(
                 finding(NAME, "too-low", loss, index, text, sure, numbers={"level_before": level, "level": floor})
             )
-    if not out and FRESH[0] <= first <= FRESH[1] and last < LOW:
+    known = _vocabulary(shared)
+    fresh = FRESH[0] <= first <= FRESH[1] if known is None else abs(first - known) < 0.2 * known
+    if not out and fresh and last < LOW:
         below = np.flatnonzero(stats.block_medians(v, 4) < LOW)
         index = int(line[min(int(below[0]) * 4, len(v) - 1)]) if len(below) else int(line[-1])
         text = f"loss starts at {stats.number(first)} like a fresh model and ends at {stats.number(last)}"
-        out.append(finding(NAME, "too-low", loss, index, text, DOUBTFUL, numbers={"first": first, "level": last}))
+        sure = DOUBTFUL
+        if known is not None and last < NOTHING:
+            text += f", of a vocabulary of {math.exp(known):.0f}"
+            sure = 0.75
+        out.append(finding(NAME, "too-low", loss, index, text, sure, numbers={"first": first, "level": last}))
     return out
+
+
+def _vocabulary(shared: Shared) -> float | None:
+    """ln(vocabulary) where the configuration has one: labels of images are learned by heart in health, text is not."""
+    size = shared.setting("vocab_size", "padded_vocab_size", "n_vocab", "vocabulary_size")
+    return math.log(size) if size is not None and size >= 16 else None
 
 
 def scan(run: Run) -> Scan:

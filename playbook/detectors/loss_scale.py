@@ -2,7 +2,8 @@
 
 What it sees
     Halvings and doublings of the scale: `collapses` (five halvings and more without a recovery), `falls` (lower by
-    a factor of four or more, not yet a collapse), `backoffs` (the saw-tooth of a working scaler), `steady`.
+    a factor of four or more, not yet a collapse), `backoffs` (the saw-tooth of a working scaler), `steady`. And `reset`
+    where the steps go back and the scale is another than it was at the same step.
 Why it matters
     The scale is the record of every overflow in fp16. A plunge before the spike says that numbers left the range
     (D3-tab-2, D0-num-5); without any it is hardly fp16.
@@ -21,7 +22,7 @@ import numpy as np
 
 from playbook.detectors import stats
 from playbook.detectors.stats_curve import Curve
-from playbook.detectors.stats_onset import onset_of, prior
+from playbook.detectors.stats_onset import Onset, onset_of, prior
 from playbook.detectors.stats_shared import Shared, answer, blind, finding
 from playbook.findings import Finding, Scan
 from playbook.series import Run
@@ -29,9 +30,10 @@ from playbook.series import Run
 NAME = "loss_scale"
 NEEDS = ("loss_scale",)
 OPTIONAL = ("loss",)
-KINDS = ("collapses", "falls", "steady", "backoffs")
+KINDS = ("collapses", "falls", "steady", "backoffs", "reset")
 
-HALVINGS = 5.0  # without recovery
+HALVINGS = 5  # without recovery
+HALVING_ROWS = 12  # from the onset, in which they happen where every step overflows
 FALL = 2.0  # halvings
 SEARCH_ROWS, SEARCH_STEPS = 20, 100  # the first search for a scale
 RECOVERED = 2.0  # doublings after the lowest point: the scaler found its range again
@@ -44,7 +46,11 @@ def look(shared: Shared) -> Scan:
     scale = shared.curve("loss_scale")
     assert scale is not None
     begin = onset_of(shared)
-    if begin is not None:
+    resets = _resets(scale)
+    if begin is not None and _plunges(scale, begin):
+        index = np.flatnonzero(scale.finite)
+        where = f"around step {begin.step}"
+    elif begin is not None:
         index = prior(scale, begin)
         same = np.flatnonzero((scale.steps == begin.step) & scale.finite)  # the scale in use at the step itself
         index = np.concatenate([index, same[:1]])
@@ -56,7 +62,37 @@ def look(shared: Shared) -> Scan:
     index = index[scale.values[index] > 0]
     if not len(index):
         return blind(NAME, f"no value of the loss scale {where}")
-    return answer(NAME, [_judged(scale, index, where, begin is not None)], "")
+    return answer(NAME, [_judged(scale, index, where, begin is not None), *resets], "")
+
+
+def _plunges(scale: Curve, begin: Onset) -> bool:
+    """True where the scale begins to fall with the fault itself and never stops: the overflows are the fault.
+
+    The scale of a row is that after its step, so the first halving stands in the row of the onset or the next.
+    """
+    before = prior(scale, begin, 1)
+    after = np.flatnonzero(scale.finite & (scale.values > 0) & (scale.steps >= begin.step))
+    if not len(before) or len(after) < HALVINGS or not scale.values[before[0]] > 0:
+        return False
+    fall = np.log2(scale.values[before[0]] / scale.values[after])
+    at_once = bool(fall[min(len(fall), HALVING_ROWS) - 1] >= HALVINGS)
+    return at_once and bool(fall[-1] >= HALVINGS)
+
+
+def _resets(scale: Curve) -> list[Finding]:
+    """Restarts of the steps at which the scale is not what it was at that step."""
+    out: list[Finding] = []
+    for at in scale.restarts.tolist():
+        begin = int(scale.steps[at])
+        old = np.flatnonzero(scale.finite[:at] & (scale.steps[:at] <= begin))
+        if not len(old) or begin <= int(scale.steps[old[0]]) + 2 * scale.spacing or scale.values[at] <= 0:
+            continue
+        was, now = float(scale.values[old[-1]]), float(scale.values[at])
+        if was > 0 and abs(math.log2(now / was)) >= 0.9:
+            n = stats.number
+            text = f"loss scale is {n(now)} at step {begin} after the restart, at the same step it was {n(was)} before"
+            out.append(finding(NAME, "reset", scale, at, text, 0.85, numbers={"scale": now, "before": was}))
+    return out[:10]
 
 
 def _judged(scale: Curve, index: np.ndarray, where: str, at_onset: bool) -> Finding:

@@ -2,7 +2,8 @@
 
 What it sees
     `zero-from-start`: 0.0 in the first row and nearly all others. `zero`: ordinary values, then 0.0 to the end.
-    `near-zero-from-start`: below a ten-thousandth from the first row, without any descent.
+    `near-zero-from-start`: below a ten-thousandth from the first row, without any descent. `no-label`: rows of 0.0
+    (or NaN, 0/0) whose gradient norm is exactly zero too, beside ordinary ones or to the end: nothing in them counts.
 Why it matters
     A loss of zero with a gradient of zero means that no label counts: the mask hides the answer, or all labels are
     ignored (D1-sym-2). The log looks calm and nothing is learned.
@@ -19,6 +20,7 @@ from __future__ import annotations
 import numpy as np
 
 from playbook.detectors import stats
+from playbook.detectors.stats_curve import Curve, at_steps
 from playbook.detectors.stats_shared import DOUBTFUL, MENTION, Shared, answer, blind, finding
 from playbook.findings import Finding, Scan
 from playbook.series import Run
@@ -26,11 +28,12 @@ from playbook.series import Run
 NAME = "loss_zero"
 NEEDS = ("loss",)
 OPTIONAL = ("grad_norm",)
-KINDS = ("zero-from-start", "zero", "near-zero-from-start")
+KINDS = ("zero-from-start", "zero", "near-zero-from-start", "no-label")
 
 LEAST = 3  # rows
 TINY = 1e-4  # of a cross entropy: nothing that was not learned is that low
 SHRUNK = 0.02  # of the first level: below it a printed zero may be a rounded number
+UNMOVED = 0.2  # relative: the level after a batch that moved no weight is that before it
 
 
 def look(shared: Shared) -> Scan:
@@ -72,7 +75,37 @@ def look(shared: Shared) -> Scan:
                 NAME, "near-zero-from-start", loss, int(index[0]), text, sure, numbers={"first": first, "last": last}
             )
         )
+    if grad is not None:
+        found += _no_label(shared, loss, grad)
     return answer(NAME, found, f"{len(v)} rows of loss, not at zero")
+
+
+def _no_label(shared: Shared, loss: Curve, grad: Curve) -> list[Finding]:
+    """Rows without any label that counts: the mean over none is 0/0 or guarded to 0, its gradient is zero."""
+    norms = at_steps(grad, loss.steps)
+    logged = np.isin(loss.steps, grad.steps)
+    empty = (~loss.finite | (loss.values == 0.0)) & (norms == 0.0) & logged
+    ordinary = loss.finite & (np.abs(loss.values) > TINY) & (norms > 0.0)
+    if not empty.any() or shared.reinforcement or (ordinary.any() and not shared.domain.log):
+        return []
+    starts, ends = stats.runs(empty)
+    begin, end = int(starts[0]), int(ends[0])
+    step, rows = int(loss.steps[begin]), int(empty.sum())
+    numbers = {"rows": float(rows), "episodes": float(len(starts))}
+    if not ordinary.any() or end == len(loss):
+        if end - begin < LEAST or (ordinary.any() and not ordinary[max(0, begin - 8) : begin].any()):
+            return []
+        text = f"loss and gradient norm are exactly 0 from step {step} on ({end - begin} rows): no label counts"
+        return [finding(NAME, "no-label", loss, begin, text, 0.85, numbers=numbers)]
+    before, after = loss.values[max(0, begin - 16) : begin], loss.values[end : end + 16]
+    before, after = (part[np.isfinite(part) & (part != 0.0)] for part in (before, after))
+    if end - begin > 2 or len(before) < 3 or len(after) < 3:
+        return []
+    level = float(np.median(before))
+    if abs(float(np.median(after)) - level) > UNMOVED * abs(level):
+        return []
+    text = f"loss is {loss.values[begin]:g} and the gradient norm exactly 0 at step {step}, both are usual before and after"
+    return [finding(NAME, "no-label", loss, begin, text, 0.85, last_step=int(loss.steps[end - 1]), numbers=numbers)]
 
 
 def _turns(shared: Shared, index: np.ndarray, v: np.ndarray, zero: np.ndarray) -> list[Finding]:

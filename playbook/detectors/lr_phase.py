@@ -8,7 +8,8 @@ Why it matters
     A spike near the peak is the mark of a peak that is too high or a warm-up that is too short; in the tail of the
     decay the learning rate is seldom the reason (D3-tab-4, D3-opt-1).
 Blind when
-    No learning rate was logged, or not around the onset.
+    No learning rate was logged, or not around the onset, or the fault is there from the first row on, before any
+    phase (a constant rate is told all the same).
 Easily mistaken for
     Nothing: but a phase is where it happened and not yet why.
 """
@@ -18,7 +19,7 @@ from __future__ import annotations
 import numpy as np
 
 from playbook.detectors import stats
-from playbook.detectors.stats_onset import onset_of
+from playbook.detectors.stats_onset import Onset, onset_of
 from playbook.detectors.stats_shared import Shared, answer, blind, finding
 from playbook.findings import Scan
 from playbook.series import Run
@@ -60,6 +61,8 @@ def look(shared: Shared) -> Scan:
         at > 0 and now > float(past[max(0, at - 5)]) * (1 + FLAT)
     )
     kind = _kind(past, steps[: at + 1], now, top, highest, rising)
+    if kind != "constant" and _from_the_start(shared, begin):
+        return blind(NAME, "the fault is there from the first row on: no phase brought it")
     n = stats.number
     text = f"learning rate is {n(now)} at step {begin.step}, highest so far {n(top)}: {kind}"
     numbers = {"lr": now, "highest": top, "share_of_peak": now / highest}
@@ -69,10 +72,20 @@ def look(shared: Shared) -> Scan:
     return answer(NAME, [finding(NAME, kind, lr, int(order[at]), text, sure, numbers=numbers)], "")
 
 
+def _from_the_start(shared: Shared, begin: Onset) -> bool:
+    """True where the fault shows in the first row of all, as a loss at ln(classes) or at zero does."""
+    loss = shared.loss
+    return loss is not None and begin.step <= int(loss.steps.min()) and begin.finding.detector in ("plateau", "loss_zero")
+
+
 def _kind(past: np.ndarray, steps: np.ndarray, now: float, top: float, highest: float, rising: bool) -> str:
     if float(past.min()) >= top * (1 - FLAT) and not rising:
         return "constant"
     reached = int(np.argmax(past >= top * (1 - FLAT)))  # first row at the top
+    if reached >= 3:  # a leap to a new top after it had come down from an earlier one
+        peak = int(np.argmax(past[:reached]))
+        if float(past[peak:reached].min()) < 0.8 * float(past[peak]) and float(past[:reached].max()) < top:
+            return "restart"
     # it had come down to less than half of what it is now, after the top: a second rise
     lowest_after = float(past[reached:].min())
     recently = past[max(reached, len(past) - max(8, len(past) // 5)) :]

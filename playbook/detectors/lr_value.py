@@ -1,8 +1,10 @@
 """The learning rate as a number: absurd, zero, at once or step by step.
 
 What it sees
-    `absurd` (above 1 where the loss is no classic SGD run), `zero` (in most rows), and how it begins:
-    `full-at-once` (the first row is the highest) or `ramps` (it grows at first).
+    `absurd` (above 1 where the loss is no classic SGD run; above 0.05 where the configuration names an optimizer of
+    Adam's kind), `high` (above 0.01 with such a one), `zero` (in most rows), and how it begins: `full-at-once` (the
+    first row is the highest) or `ramps` (it grows at first). `ramp-usual` and `ramp-short` tell the length of the
+    ramp as a share of the planned steps.
 Why it matters
     A typing error of a factor of a thousand, a schedule of the wrong length or a missing warm-up is read off at
     once (D1-flat-1, D3-opt-1).
@@ -25,9 +27,14 @@ from playbook.series import Run
 NAME = "lr_value"
 NEEDS = ("lr",)
 OPTIONAL = ()
-KINDS = ("absurd", "zero", "full-at-once", "ramps")
+KINDS = ("absurd", "high", "zero", "full-at-once", "ramps", "ramp-usual", "ramp-short")
 
 ABSURD = 1.0
+# Adam's step is about the learning rate in every coordinate, whatever the gradient: 1e-4 to 3e-4 at 7B (D3-par-2), up
+# to a few thousandths in tiny models.
+ADAPTIVE = ("adam", "lamb", "adan", "sophia")
+ABSURD_ADAPTIVE, HIGH_ADAPTIVE = 0.05, 0.01
+SHORT_RAMP, USUAL_RAMP = 0.005, 0.01  # of the planned steps (D3-par-1: 1 to 2 %)
 LEAST = 3  # rows
 ZERO_SHARE = 0.5  # of the rows
 EARLY = 0.05  # of the highest step: the log begins with the run
@@ -44,10 +51,19 @@ def look(shared: Shared) -> Scan:
     v = lr.values[index]
     highest, n = float(v.max()), stats.number
     out: list[Finding] = []
-    if highest > ABSURD:
-        at = int(index[np.argmax(v > ABSURD)])
+    adaptive = _adaptive(shared)
+    limit = ABSURD_ADAPTIVE if adaptive else ABSURD
+    if highest > limit:
+        at = int(index[np.argmax(v > limit)])
         text = f"learning rate {n(float(lr.values[at]))} at step {int(lr.steps[at])}"
-        out.append(finding(NAME, "absurd", lr, at, text, 0.8 if highest >= 2.0 else 0.6, numbers={"highest": highest}))
+        text += f" with {adaptive}" if adaptive else ""
+        # named optimizer and measured rate together say more than a number in the configuration alone
+        sure = 0.6 if highest < 2.0 * limit else 0.98 if adaptive else 0.8
+        out.append(finding(NAME, "absurd", lr, at, text, sure, numbers={"highest": highest}))
+    elif adaptive and highest > HIGH_ADAPTIVE:
+        at = int(index[np.argmax(v > HIGH_ADAPTIVE)])
+        text = f"learning rate {n(float(lr.values[at]))} at step {int(lr.steps[at])} with {adaptive}"
+        out.append(finding(NAME, "high", lr, at, text, 0.75, numbers={"highest": highest}))
     if len(v) >= LEAST:
         zero = v == 0.0
         middle = zero[1:-1] if len(v) > 4 else zero
@@ -72,7 +88,36 @@ def look(shared: Shared) -> Scan:
                 # a sparse first row may lie behind a short warm-up
                 sure = 0.8 if kind == "ramps" or int(lr.steps[index[0]]) <= 2 else 0.55
                 out.append(finding(NAME, kind, lr, int(index[0]), text, sure, numbers=numbers))
+                out += _ramp(shared, lr, index) if ramp else []
     return answer(NAME, out, f"learning rate between {n(float(v.min()))} and {n(highest)}")
+
+
+def _adaptive(shared: Shared) -> str:
+    """The name of the optimizer where the configuration names one that normalises its step; else ""."""
+    for key in ("optim", "optimizer", "optimizer_name", "optimizer_type", "opt"):
+        name = str(shared.settings.get(key, "")).lower()
+        if any(kind in name for kind in ADAPTIVE):
+            return name
+    return ""
+
+
+def _ramp(shared: Shared, lr: Curve, index: np.ndarray) -> list[Finding]:
+    """The length of the warm-up as logged, where the log is dense enough to show its end."""
+    still = np.flatnonzero(np.diff(lr.values[index]) <= 0.0)
+    top = int(index[still[0]]) if len(still) else int(index[-1])
+    planned = shared.setting("max_steps", "train_iters", "total_steps", "max_train_steps", "num_training_steps")
+    total = planned or float(lr.steps.max())
+    steps = float(lr.steps[top])
+    if steps < 3 * lr.spacing or total <= 0 or top == int(index[-1]):
+        return []
+    share = steps / total
+    kind = "ramp-usual" if share >= USUAL_RAMP else "ramp-short" if share < SHORT_RAMP else None
+    if kind is None:
+        return []
+    text = f"learning rate rises for {steps:.0f} of {total:.0f} planned steps ({share:.1%})"
+    # what was logged counts for more than a number of steps in the configuration without the length of the run
+    sure = 0.98 if planned else 0.6
+    return [finding(NAME, kind, lr, int(index[0]), text, sure, numbers={"share": share, "steps": steps})]
 
 
 def scan(run: Run) -> Scan:

@@ -4,7 +4,9 @@ What it sees
     NaN or infinity in the loss: `nan-from-start` (no row is finite), `nan` (up to the end), `nan-transient` (finite
     again). `hidden-nan` is one that the log hides: a loss printed as 0.0 beside a gradient norm that is NaN or no
     longer logged. `grad-nan-once` and `grad-nan-lasting` tell of the gradient norm, `eval-nan` of an evaluation loss
-    that is not finite while the training loss is.
+    that is not finite while the training loss is. Where a quiet run dies from one row to the next, the first bad row
+    tells the stage: `backward-first` (a gradient norm that is not finite beside a finite loss), `infinite-first` (the
+    loss is infinite before it is NaN).
 Why it matters
     A NaN in the weights never leaves by itself: every step after it is lost. The first step that shows it is where
     the search begins (D0-sym-1, D1-step-1).
@@ -29,11 +31,15 @@ from playbook.series import Run
 NAME = "nonfinite"
 NEEDS = (("loss", "grad_norm", "eval_loss"),)
 OPTIONAL = ("nan_iters",)
-KINDS = ("nan-from-start", "nan", "nan-transient", "hidden-nan", "grad-nan-once", "grad-nan-lasting", "eval-nan")
+KINDS = (
+    *("nan-from-start", "nan", "nan-transient", "hidden-nan", "grad-nan-once", "grad-nan-lasting", "eval-nan"),
+    *("backward-first", "infinite-first"),
+)
 
 LASTING_ROWS = 10  # rows in a row without a finite gradient norm: no dynamic loss scale skips that long in health
 ZERO_ROWS = 2  # printed zeros up to the end of the log
 ORDINARY = 0.02  # of the first level: a loss that was above it did not shrink to a rounded 0.0 by learning
+QUIET_ROWS, QUIET = 32, 3.0  # rows before a death and times their median: a run that was blowing up tells no stage
 
 
 def look(shared: Shared) -> Scan:
@@ -43,6 +49,7 @@ def look(shared: Shared) -> Scan:
     found: list[Finding] = []
     if loss is not None:
         found += _in_loss(loss) + _hidden(loss, grad, shared)
+        found += _stage(loss, grad, shared, next((f for f in found if f.kind == "nan"), None))
     if grad is not None:
         found += _in_gradient(grad, loss)
     if evaluation is not None:
@@ -87,6 +94,36 @@ def _in_loss(loss: Curve) -> list[Finding]:
         more = {"last_step": int(loss.steps[end - 1]), "numbers": {**numbers, "episode_rows": float(end - begin)}}
         out.append(finding(NAME, "nan-transient", loss, begin, text, sure, **more))
     return out
+
+
+def _stage(loss: Curve, grad: Curve | None, shared: Shared, dead: Finding | None) -> list[Finding]:
+    """Where the first value that is none stood, for a quiet run whose loss dies in one row.
+
+    The loss of a row is computed before its gradient, so a bad gradient beside a good loss came up in the backward
+    pass. With a loss scale such rows are skipped overflows and tell nothing.
+    """
+    if dead is None or dead.step is None:
+        return []
+    at = int(np.flatnonzero(~loss.finite & (loss.steps == dead.step))[0])
+    before = loss.values[max(0, at - QUIET_ROWS) : at]
+    before = before[np.isfinite(before)]
+    if len(before) < 3 or float(np.abs(before[-3:]).max()) > QUIET * float(np.median(np.abs(before))):
+        return []
+    step, n = int(loss.steps[at]), stats.number
+    if np.isinf(loss.values[at]) and not shared.has("loss_scale"):
+        text = f"the first bad row (step {step}) has a loss of {loss.values[at]:g}, not NaN, after {n(float(before[-1]))}"
+        return [finding(NAME, "infinite-first", loss, at, text, 0.75)]
+    if grad is None or shared.has("loss_scale"):
+        return []
+    rows = np.flatnonzero((grad.steps >= loss.steps[max(0, at - 3)]) & (grad.steps < step) & ~grad.finite)
+    if not len(rows):
+        return []
+    usual = grad.values[max(0, int(rows[0]) - QUIET_ROWS) : int(rows[0])]
+    usual = usual[np.isfinite(usual)]
+    if len(usual) < 3 or float(usual[-3:].max()) > QUIET * float(np.median(usual)):
+        return []
+    text = f"gradient norm is not finite at step {int(grad.steps[rows[0]])} beside a finite loss, the loss at step {step}"
+    return [finding(NAME, "backward-first", grad, int(rows[0]), text, 0.85)]
 
 
 def _unlogged(starts: np.ndarray, ends: np.ndarray, n: int) -> bool:

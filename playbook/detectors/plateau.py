@@ -1,8 +1,9 @@
 """A loss that does not come down, or that stands still.
 
 What it sees
-    `uniform-output`: the loss stands at the logarithm of a number of classes (10.3735 = ln 32000, 0.6931 = ln 2):
-    the model says the same to everything. `no-descent`: no descent from a start that nothing has learned from.
+    `uniform-output`: the loss stands at the logarithm of the number of classes (10.3735 = ln 32000, 0.6931 = ln 2;
+    the configuration tells it, else the usual ones are tried): the model says the same to everything, from the start
+    or since it was blown up. `no-descent`: no descent from a start that nothing has learned from.
     `stuck`: a constant to the last digit after a healthy stretch. `slow`: it moves, but hardly.
 Why it matters
     It separates what cannot learn (no gradient, no labels, a learning rate of zero or far too high) from what
@@ -37,6 +38,12 @@ DESCENT = 0.01  # of the level: less over the whole run is none
 LONG_ROWS, LONG_STEPS = 25, 100  # a shorter log from the start tells nothing
 STILL = 1e-5  # relative spread of a loss that stands still
 FRESH_LOSS = 6.5  # nats: above it only a guess over a vocabulary or a large set of classes explains a first loss
+BLOCKS = 40  # of the run, to see whether the loss was lower in between
+DIP = 0.05  # of the level: lower in between by this is no plateau
+BAND = 0.015  # of ln(classes), known: standing there, a little excess or the skew of the labels included
+SETTLED, SETTLED_ROWS, SETTLED_STEPS = 0.4, 100, 150  # share of the run, rows and steps that a stand must last
+GOES_ON = 0.004  # of the level: a descent over the second half of a stand that is none
+QUIET_NOISE, QUIET_ROWS, WORKS = 0.015, 200, 1e-4  # relative noise, rows, learning rate: such a loss ought to move
 
 
 def look(shared: Shared) -> Scan:
@@ -64,11 +71,15 @@ def _in_line(shared: Shared, line: np.ndarray) -> list[Finding]:
     middle, sigma = float(np.median(v)), stats.mad_sigma(v)
     classes = shared.classes
     away, count = stats.nearest_uniform(middle, classes)
+    blocks = stats.block_medians(v, max(5, n // BLOCKS))
+    dipped = float(blocks.min()) < min(first, last) - max(DIP * abs(middle), 3.0 * stats.diff_sigma(blocks))
     long = n >= LONG_ROWS and int(loss.steps[line[-1]] - loss.steps[line[0]]) >= LONG_STEPS
     if not long or _warming(shared, int(loss.steps[line[-1]])):
         return []
+    if classes is not None and (stands := _stands(shared, line, v, classes)):
+        return [stands]
     dead = _dead_gradient(shared) or _no_lr(shared)
-    flat = first - last < max(DESCENT * abs(middle), 0.0) and abs(first - last) < max(0.03 * abs(middle), 3 * sigma)
+    flat = not dipped and first - last < max(DESCENT * abs(middle), 0.0) and abs(first - last) < max(0.03 * abs(middle), 3 * sigma)
     numbers = {"level": middle, "first": first, "last": last, "spread": sigma, "classes": float(count)}
     numbers["distance_to_uniform"] = away
     # near zero every value is near some logarithm; from 2 classes on the distances mean something
@@ -81,11 +92,51 @@ def _in_line(shared: Shared, line: np.ndarray) -> list[Finding]:
     if flat:
         text = f"loss is {stats.number(first)} at the start and {stats.number(last)} after {n} rows: no descent"
         sure = 0.85 if dead else 0.75 if fresh and (classes is not None or first > 9.0) else MENTION
+        if sure == MENTION and _ought_to_move(shared, line, v, middle):
+            sure = DOUBTFUL
         return [finding(NAME, "no-descent", loss, int(line[0]), text, sure, numbers=numbers)]
     if fresh and 0.0 < first - last < 0.05 * first and n >= 4 * LONG_ROWS:
         text = f"loss comes down from {stats.number(first)} to {stats.number(last)} only, in {n} rows"
         return [finding(NAME, "slow", loss, int(line[0]), text, DOUBTFUL, numbers=numbers)]
     return []
+
+
+def _stands(shared: Shared, line: np.ndarray, v: np.ndarray, classes: int) -> Finding | None:
+    """The last part of a run at ln(classes), the number of classes being known, and not on its way through."""
+    loss, n = shared.loss, stats.number
+    assert loss is not None
+    uniform = math.log(classes)
+    size = max(5, len(v) // BLOCKS)
+    blocks = stats.block_medians(v, size)
+    off = np.flatnonzero(np.abs(blocks - uniform) > BAND * uniform)
+    begin = (int(off[-1]) + 1) * size if len(off) else 0
+    rest = v[begin:]
+    if len(rest) < max(SETTLED * len(v), SETTLED_ROWS):
+        return None
+    if int(loss.steps[line[-1]] - loss.steps[line[begin]]) < SETTLED_STEPS or uniform < 0.6:
+        return None
+    half, quarter = rest[len(rest) // 2 :], max(3, len(rest) // 4)
+    falls = float(np.median(rest[-2 * quarter : -quarter]) - np.median(rest[-quarter:]))
+    if falls > GOES_ON * uniform + 2.0 * stats.diff_sigma(half) / math.sqrt(quarter):
+        return None
+    level = float(np.median(half))
+    # a loss that was clearly lower once was blown up; else the guess is there from the first row
+    before = blocks[: begin // size]
+    learned = len(before) > 0 and float(before.min()) < uniform - 3.0 * BAND * uniform
+    at = int(line[begin if learned else 0])
+    text = f"loss stands at {n(level)} for the last {len(rest)} of {len(v)} rows; a guess gives ln({classes}) = {n(uniform)}"
+    numbers = {"level": level, "rows": float(len(rest)), "classes": float(classes), "first": float(np.median(v[:3]))}
+    numbers |= {"distance_to_uniform": abs(level - uniform), "spread": stats.mad_sigma(half)}
+    return finding(NAME, "uniform-output", loss, at, text, 0.85, numbers=numbers)
+
+
+def _ought_to_move(shared: Shared, line: np.ndarray, v: np.ndarray, level: float) -> bool:
+    """True where the log begins with the run, is quiet and long, and the learning rate is large enough to see."""
+    loss, lr = shared.loss, shared.curve("lr")
+    if loss is None or lr is None or not lr.finite.any() or len(v) < QUIET_ROWS or level < 3.0:
+        return False
+    begins = int(loss.steps[line[0]]) <= max(20, 2 * loss.spacing)
+    return begins and stats.diff_sigma(v) < QUIET_NOISE * level and float(lr.values[lr.finite].max()) >= WORKS
 
 
 def _entropy(shared: Shared) -> list[Finding]:

@@ -4,10 +4,13 @@ What it sees
     Each place where the steps go back, or an event tells of a resume. The first rows behind it are compared with
     the rows of a lower step that they continue: `clean`, `jump` (above them), `to-initial` (back at the first loss
     of all). A segment that begins where the run began is `restart-from-init`; one that repeats the values of the
-    same steps is `two-writers`; one that repeats the noise of other steps is `repeated-samples`.
+    same steps is `two-writers`; one that repeats the noise of other steps is `repeated-samples`. Where the last steps
+    before the end were trained again, rows are compared with themselves: `same-batches` or `other-batches` at the same
+    steps by the noise of the rows, `update-differs` where the first row is the same and the next ones are not.
 Why it matters
     What is not restored (optimizer, scheduler, sampler, random state, weights) shows in the first steps after a
-    resume and nowhere else so clearly (D2-sym-4, D2-resume-1).
+    resume and nowhere else so clearly (D2-sym-4, D2-resume-1). A first row that is the same clears weights and data;
+    what then departs is what the update is made of: moments, learning rate, loss scale (D2-res-4).
 Blind when
     No loss was logged, or nothing tells of a resume: the log begins with it, or was written to a new file.
 Easily mistaken for
@@ -18,11 +21,13 @@ Easily mistaken for
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 
 import numpy as np
 
 from playbook.detectors import stats
-from playbook.detectors.stats_segments import Segment
+from playbook.detectors.stats_curve import Curve, at_steps
+from playbook.detectors.stats_segments import Segment, overlap
 from playbook.detectors.stats_shared import MENTION, Shared, answer, blind, finding
 from playbook.findings import Finding, Scan
 from playbook.series import Run
@@ -30,7 +35,10 @@ from playbook.series import Run
 NAME = "resume"
 NEEDS = ("loss",)
 OPTIONAL = ("lr",)
-KINDS = ("jump", "clean", "restart-from-init", "two-writers", "to-initial", "repeated-samples")
+KINDS = (
+    *("jump", "clean", "restart-from-init", "two-writers", "to-initial", "repeated-samples", "update-differs"),
+    *("same-batches", "other-batches"),
+)
 
 BEFORE, AFTER = 32, 8  # rows compared
 Z = 5.0  # of the difference of the two medians
@@ -42,6 +50,11 @@ ECHO_ROWS, ECHO, ECHO_SHORT = (
     0.75,
     0.9,
 )  # correlation of the noise with that of other steps, for long and short segments
+
+
+PAIRS, PAIRS_MOST = 6, 64  # steps trained twice that are compared
+PAIRED, UNPAIRED, UNPAIRED_ROWS = 0.6, 0.2, 24  # correlation of the rows of steps trained twice: same, other batches
+EQUAL = 2e-3  # relative: the first row of the same weights and batch (kernels and reductions may differ in order)
 
 
 def look(shared: Shared) -> Scan:
@@ -85,6 +98,9 @@ def _judged(shared: Shared, seg: Segment) -> list[Finding]:
     scale = 1.25 * sigma * math.sqrt(1.0 / len(x_before) + 1.0 / len(x_after))
     rise = new - expected
     z = rise / scale
+    pairs = _paired(shared, seg, own)
+    if pairs is not None and pairs.same_batches and (pairs.rise > 0) == (rise > 0) and abs(pairs.z) > abs(z):
+        rise, z = pairs.rise, pairs.z
     n = stats.number
     before, after = dom.value(expected), dom.value(new)
     numbers = {"level_before": before, "level_after": after, "z": z, "steps_back": float(back), "rise": rise}
@@ -108,6 +124,12 @@ def _judged(shared: Shared, seg: Segment) -> list[Finding]:
     else:
         text = f"after the resume at step {step} the loss goes on at {n(after)} (before {n(before)})"
         out.append(finding(NAME, "clean", loss, index, text, 0.9 if len(own) >= 3 else 0.6, numbers=numbers))
+    if pairs is not None and pairs.first <= EQUAL and pairs.rise > RISE / 2 and pairs.z > Z and _same_rate(shared, seg):
+        text = f"step {step} gives the same loss as before the resume, the {pairs.count - 1} steps after it are off by"
+        text += f" {math.expm1(min(pairs.rise, 50.0)):.1%} (median): the update is another"
+        out.append(finding(NAME, "update-differs", loss, index, text, 0.8, numbers={**numbers, "rise": pairs.rise}))
+    if pairs is not None:
+        out += _batches(loss, index, pairs)
     if echo := _echo(shared, seg, own):
         lag, strength = echo
         text = (
@@ -116,6 +138,64 @@ def _judged(shared: Shared, seg: Segment) -> list[Finding]:
         more = {**numbers, "lag": float(lag), "correlation": strength}
         out.append(finding(NAME, "repeated-samples", loss, index, text, 0.75, numbers=more))
     return out
+
+
+@dataclass(frozen=True, slots=True)
+class Pairs:
+    """Steps trained twice, before and after a resume: median rise in x, its z, relative gap of the first pair."""
+
+    count: int
+    rise: float
+    z: float
+    first: float
+    tied: float
+    same_batches: bool
+
+
+def _batches(loss: Curve, index: int, pairs: Pairs) -> list[Finding]:
+    """Whether steps trained twice had the same batches: what hardness they have shows in the noise of both."""
+    numbers = {"steps": float(pairs.count), "correlation": pairs.tied}
+    text = f"the noise of the {pairs.count} steps trained twice correlates by {pairs.tied:.2f}"
+    if pairs.same_batches:
+        return [finding(NAME, "same-batches", loss, index, f"{text}: the same batches", 0.8, numbers=numbers)]
+    if pairs.count >= UNPAIRED_ROWS and pairs.tied < UNPAIRED:
+        return [finding(NAME, "other-batches", loss, index, f"{text}: other batches", 0.65, numbers=numbers)]
+    return []
+
+
+def _paired(shared: Shared, seg: Segment, own: np.ndarray) -> Pairs | None:
+    """The rows behind a resume against those of the same steps that the dead job had already logged."""
+    loss, dom = shared.loss, shared.domain
+    assert loss is not None
+    old = np.flatnonzero(shared.good[: seg.lo])[-4 * PAIRS_MOST :]
+    seen, again = overlap(loss, old, own[:PAIRS_MOST])
+    if len(seen) < PAIRS or int(loss.steps[own[0]]) not in set(loss.steps[old].tolist()):
+        return None
+    first = abs(float(again[0] - seen[0])) / max(abs(float(seen[0])), 1e-12)
+    x, y = dom.x(seen), dom.x(again)
+    off = (y - x)[1:]
+    scale = 1.25 * max(stats.mad_sigma(off), 1e-4) / math.sqrt(len(off))
+    a, b = x - np.mean(x), y - np.mean(y)
+    size = math.sqrt(float(a @ a) * float(b @ b))
+    tied = float(a @ b) / size if size > 0 else 0.0
+    rise = float(np.median(off))
+    same = tied > PAIRED or (first <= EQUAL and tied > UNPAIRED)
+    return Pairs(len(seen), rise, rise / scale, first, tied, same)
+
+
+def _same_rate(shared: Shared, seg: Segment) -> bool:
+    """True unless the learning rate is logged and is another one than at the same steps before."""
+    loss, lr = shared.loss, shared.curve("lr")
+    assert loss is not None
+    if lr is None:
+        return True
+    begin = int(loss.steps[seg.lo])
+    again = [k for k in lr.restarts.tolist() if int(lr.steps[k]) == begin]
+    if not again:
+        return True
+    steps, values = lr.steps[again[-1] :][:PAIRS], lr.values[again[-1] :][:PAIRS]
+    before = at_steps(Curve("lr", lr.steps[: again[-1]], lr.values[: again[-1]], lr.rows[: again[-1]], lr.series), steps)
+    return bool(np.all(np.abs(values - before) <= 0.05 * np.abs(before)))
 
 
 def _echo(shared: Shared, seg: Segment, own: np.ndarray) -> tuple[int, float] | None:

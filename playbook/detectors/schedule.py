@@ -3,7 +3,7 @@
 What it sees
     `leaves`: another value for a step that was trained before, or a break in its course: at a restart of the steps,
     or upwards without a pattern. `follows` where the whole course is smooth, goes down in steps, or restarts
-    evenly.
+    evenly. At a restart of the steps also `not-restored` or `restored`: what it was at the same steps before.
 Why it matters
     A scheduler that is not restored, stepped twice, or set for another number of steps shows here exactly, without
     any statistics (D2-res-3, D0-sym-4).
@@ -28,7 +28,7 @@ from playbook.series import Run
 NAME = "schedule"
 NEEDS = ("lr",)
 OPTIONAL = ("loss",)
-KINDS = ("leaves", "follows")
+KINDS = ("leaves", "follows", "restored", "not-restored")
 
 LEAST = 5  # rows
 OFF = 0.05  # relative difference of two learning rates of one step
@@ -42,24 +42,24 @@ def look(shared: Shared) -> Scan:
     assert lr is not None
     if int(lr.finite.sum()) < LEAST:
         return blind(NAME, f"only {int(lr.finite.sum())} rows of the learning rate")
-    out = [f for at in lr.restarts.tolist() if (f := _at_restart(shared, lr, at)) is not None][:10]
-    out += _breaks(shared, lr)
-    if not out:
+    resumed = [f for at in lr.restarts.tolist() for f in _at_restart(shared, lr, at)][:10]
+    out = resumed + _breaks(shared, lr)
+    if not any(f.kind == "leaves" for f in out):
         text = f"learning rate takes a smooth course over {len(lr)} rows"
-        out = [finding(NAME, "follows", lr, len(lr) - 1, text, 0.8)]
+        out.append(finding(NAME, "follows", lr, len(lr) - 1, text, 0.8))
     return answer(NAME, out, "")
 
 
-def _at_restart(shared: Shared, lr: Curve, at: int) -> Finding | None:
+def _at_restart(shared: Shared, lr: Curve, at: int) -> list[Finding]:
     """The learning rate of a resumed segment against what it was at the same steps."""
     if any(
         seg.kind in ("init", "rewrite", "counter") and lr.steps[at] == _start(shared, seg.lo) for seg in shared.segments
     ):
-        return None
+        return []
     begin = int(lr.steps[at])
     first = int(lr.steps[:at].min())
     if begin <= first + 2 * lr.spacing:
-        return None  # a fresh start
+        return []  # a fresh start
     old = np.flatnonzero(lr.finite[:at])
     old = old[np.argsort(lr.steps[old], kind="stable")]
     own = at + np.flatnonzero(lr.finite[at : at + 32])
@@ -67,19 +67,22 @@ def _at_restart(shared: Shared, lr: Curve, at: int) -> Finding | None:
     own = own[own < edge[0]] if len(edge) else own
     own = own[lr.steps[own] <= lr.steps[old[-1]]] if len(old) else own
     if not len(own) or len(old) < 2:
-        return None
+        return []
     expected = np.interp(lr.steps[own], lr.steps[old], lr.values[old])
     scale = max(float(np.max(lr.values[old])), 1e-30)
     off = np.abs(lr.values[own] - expected)
     wrong = off > OFF * np.maximum(np.abs(expected), 0.02 * scale)
-    if float(wrong.mean()) < 0.5:
-        return None
-    k = int(np.argmax(wrong))
     n = stats.number
+    if float(wrong.mean()) < 0.5:
+        if wrong.any() or not np.isin(lr.steps[own], lr.steps[old]).all() or float(np.ptp(lr.values[old])) == 0.0:
+            return []  # a constant rate shows nothing
+        text = f"learning rate goes on at step {begin} with the {n(float(lr.values[own[0]]))} that it had there before"
+        return [finding(NAME, "restored", lr, int(own[0]), text, 0.85)]
+    k = int(np.argmax(wrong))
     text = f"learning rate is {n(float(lr.values[own[k]]))} at step {int(lr.steps[own[k]])} after the restart"
     text += f", at the same step it was {n(float(expected[k]))} before"
     numbers = {"lr": float(lr.values[own[k]]), "expected": float(expected[k])}
-    return finding(NAME, "leaves", lr, int(own[k]), text, 0.9, numbers=numbers)
+    return [finding(NAME, kind, lr, int(own[k]), text, 0.9, numbers=numbers) for kind in ("leaves", "not-restored")]
 
 
 def _start(shared: Shared, row: int) -> int:

@@ -2,7 +2,8 @@
 
 What it sees
     Skipped steps, from a counter (per row or since the start), from halvings of the loss scale and from events: `few`
-    (up to 2 %), `many`, `endless` (nothing but skipped steps up to the end).
+    (up to 2 %), `many`, `endless` (nothing but skipped steps up to the end; a scale that lies on its floor while no
+    gradient norm is finite goes on skipping).
 Why it matters
     A skipped step is an overflow that was caught. A few are how dynamic scaling works; endless skipping means that
     the weights no longer move while the log looks alive (D1-nan-2).
@@ -45,7 +46,7 @@ def look(shared: Shared) -> Scan:
                 return answer(NAME, [], f"{metric} counts none")
     scale = shared.curve("loss_scale")
     if scale is not None and len(scale) >= 2:
-        found = _by_scale(scale)
+        found = _stuck(scale, shared.curve("grad_norm")) or _by_scale(scale)
         return answer(NAME, [found] if found else [], "the loss scale never backs off")
     steps = sorted({e.step for e in events if e.step is not None})
     low, high = shared.run.step_range()
@@ -82,12 +83,25 @@ def _by_scale(scale: Curve) -> Finding | None:
     if len(index) < 2:
         return None
     change = np.diff(np.log2(scale.values[index]), prepend=np.log2(scale.values[index[0]]))
+    change[np.diff(scale.steps[index], prepend=scale.steps[index[0]]) < 0] = 0.0  # a restart of the steps, no skip
     back = change < -0.5
     if not back.any():
         return None
     total = float(-np.minimum(change, 0.0).sum())
     span = max(float(np.ptp(scale.steps[index])) + scale.spacing, 1.0)
     return _told(scale, index, back, back, total, total / span)
+
+
+def _stuck(scale: Curve, grad: Curve | None) -> Finding | None:
+    """A run under a loss scale whose gradient norm is not finite from some row to the end: no step is taken."""
+    if grad is None or len(grad) < ENDLESS or grad.finite[-ENDLESS:].any():
+        return None
+    starts, _ = stats.runs(~grad.finite)
+    begin = int(starts[-1])
+    rows = len(grad) - begin
+    text = f"no gradient norm is finite from step {int(grad.steps[begin])} to the end ({rows} rows), with the loss scale"
+    text += f" at {stats.number(float(scale.values[-1]))}: every step is skipped"
+    return finding(NAME, "endless", grad, begin, text, 0.9, numbers={"count": float(rows), "rows": float(rows)})
 
 
 def _told(

@@ -39,6 +39,7 @@ LASTING: dict[str, frozenset[str]] = {
 }
 PASSING: dict[str, frozenset[str]] = {
     "nonfinite": frozenset({"nan-transient"}),
+    "loss_zero": frozenset({"no-label"}),
     "spike": frozenset({"transient", "repeated", "growing"}),
 }
 _LOSS: tuple[ModuleType, ...] = (nonfinite, explosion, spike, level_shift, slow_climb, plateau, loss_zero, resume)

@@ -24,7 +24,7 @@ class Segment:
     """Rows lo..hi-1 of a curve, without a step that goes back.
 
     kind    first; resume (goes on from an earlier step); counter (goes on, steps count from zero again);
-            init (starts anew); rewrite (the values of steps already seen, once more)
+            init (starts anew); rewrite (the values of steps already seen, once more, and nothing behind them)
     before  indices of the finite rows that it continues, in order, at most CONTEXT; empty for first, init and rewrite
     marked  True where only an event tells of the resume (no step went back)
     """
@@ -72,11 +72,15 @@ def segments(curve: Curve, dom: Domain, good: np.ndarray, resumes: np.ndarray | 
 def _kind(curve: Curve, dom: Domain, good: np.ndarray, old: np.ndarray, own: np.ndarray, start: int) -> Kind:
     if not len(old) or not len(own):
         return "resume" if len(old) and start > curve.steps[old[0]] else "init"
-    seen, again = _overlap(curve, old, own)
-    if len(seen) >= 20 and np.mean(np.abs(again - seen) <= SAME * np.maximum(np.abs(seen), 1e-12)) > 0.8:
-        return "rewrite"
+    seen, again = overlap(curve, old, own)
     first, last = int(curve.steps[old[0]]), int(curve.steps[old].max())
-    if start > first + max(2.0 * curve.spacing, 0.02 * (last - first)):
+    later = start > first + max(2.0 * curve.spacing, 0.02 * (last - first))
+    # a deterministic job that goes on from its checkpoint repeats the last rows, too, but then it goes further
+    further = later and int(curve.steps[own].max()) > last + 2.0 * curve.spacing
+    same = len(seen) >= 20 and np.mean(np.abs(again - seen) <= SAME * np.maximum(np.abs(seen), 1e-12)) > 0.8
+    if same and not further:
+        return "rewrite"
+    if later:
         return "resume"
     x = dom.x(curve.values)
     sigma = noise(x[old])
@@ -85,7 +89,7 @@ def _kind(curve: Curve, dom: Domain, good: np.ndarray, old: np.ndarray, own: np.
     return "counter" if moved and abs(now - tail) < 0.3 * abs(now - born) else "init"
 
 
-def _overlap(curve: Curve, old: np.ndarray, own: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def overlap(curve: Curve, old: np.ndarray, own: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Values of the same steps before and after, as two arrays."""
     _, i, j = np.intersect1d(curve.steps[old], curve.steps[own], return_indices=True)
     return curve.values[old[i]], curve.values[own[j]]

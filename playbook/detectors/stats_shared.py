@@ -25,6 +25,7 @@ Needs = tuple[str | tuple[str, ...], ...]
 # better, told to people only.
 INCIDENT, DOUBTFUL, MENTION = 0.7, 0.6, 0.4
 NOTICED = 0.5  # below it a finding is a mention
+LEAP = 1.5  # times the highest learning rate so far: no schedule restarts that high
 
 
 class Shared:
@@ -179,7 +180,7 @@ class Shared:
     def lr_restarts(self, step: int, steps: float) -> bool:
         """True where, in the `steps` before a step, the learning rate rises again after it had come down.
 
-        A first warm-up is no restart: a loss that jumps in it is at fault.
+        A first warm-up is no restart: a loss that jumps in it is at fault. Nor is a leap to more than ever before.
         """
         lr = self.curve("lr")
         if lr is None:
@@ -190,8 +191,10 @@ class Shared:
             return False
         low = int(near[np.argmin(lr.values[near])])
         lowest = max(float(lr.values[low]), 1e-12)
-        earlier = lr.values[at[at < low]]
-        return bool(lr.values[near[-1]] > 1.3 * lowest and len(earlier) and earlier.max() > 1.1 * lowest)
+        earlier, now = lr.values[at[at < low]], float(lr.values[near[-1]])
+        if not len(earlier) or now > LEAP * float(earlier.max()):
+            return False
+        return bool(now > 1.3 * lowest and earlier.max() > 1.1 * lowest)
 
 
 def finding(name: str, kind: str, curve: Curve, index: int, because: str, confidence: float, **more: Any) -> Finding:
