@@ -273,8 +273,8 @@ def test_a_lab_run_is_a_drill(tmp_path: Path, library: Library) -> None:
 
 @pytest.mark.parametrize(
     ("changes", "said"),
-    [({"causes": ["no-such-cause"]}, "no cause of the book"), ({"answers": {"loss-shape": "plateau"}}, "nothing to find"),
-     ({"metrics": ["missing.csv"]}, "missing.csv"), ({"causes": []}, "causes")],
+    [({"causes": ["no-such-cause"]}, "no cause of the book"), ({"metrics": ["missing.csv"]}, "missing.csv"),
+     ({"answers": {"loss-shape": "plateau"}}, "nothing to find"), ({"causes": []}, "causes")],
 )  # fmt: skip
 def test_what_is_no_drill_says_why(tmp_path: Path, library: Library, changes: dict[str, Any], said: str) -> None:
     context = {"context": {}} if "answers" in changes else {}

@@ -14,7 +14,7 @@ from sqlalchemy.exc import DBAPIError
 from playbook.errors import PlaybookError
 from playbook.incidents.database import Database, migration_lock
 
-VERSIONS = ("0001", "0002")
+VERSIONS = ("0001", "0002", "0003")
 HEAD = VERSIONS[-1]
 MIGRATIONS = Path(__file__).parent / "migrations"
 

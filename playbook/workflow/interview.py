@@ -14,7 +14,7 @@ from playbook.workflow.quiz_cards import Card, Point, card_id, dice, read_point
 from playbook.workflow.quiz_marks import Mark, fold, heard, known_words, mark
 from playbook.workflow.quiz_written import interviews
 
-# The question that holds the frame of a good answer (ledger D3-int-1): define, stop the loss, causes, evidence, prevent.
+# The question that holds the frame of a good answer (ledger D3-int-1).
 FRAME = "five-part-answer"
 MINUTES = {1: 2.0, 2: 3.0, 3: 5.0, 4: 6.0}  # to speak, by difficulty; our judgement
 DEPTHS = {0: "nothing yet", 1: "knows of it", 2: "works by a system", 3: "has done it"}

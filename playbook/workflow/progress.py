@@ -1,27 +1,26 @@
 """The learner's progress: when each card is due (FSRS), every answer ever given, where the weak spots are.
 
-The one door to it. It lives in `quiz.json` in `places.home()`, is read before every write and replaced whole, so that
-a crash leaves the old file. A card whose texts have changed since it was learned counts as new; one that the book no
-longer has stays in the file and is not asked.
+The one door to it. It lies in the store of the incidents, so that a team's database holds the progress of everybody;
+who learns is `PLAYBOOK_LEARNER`, else the user of this machine. A card whose texts have changed since it was learned
+counts as new; one that the book no longer has stays in the store and is not asked.
 """
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import json
 import os
-import tempfile
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from playbook import places
-from playbook.errors import PlaybookError
+from playbook.workflow.shelf import is_there, url_of
 
-VERSION = 1
+if TYPE_CHECKING:
+    from playbook.incidents.database import Database
+
 RATINGS = {1: "again", 2: "hard", 3: "good", 4: "easy"}
 BINS = 5  # of the calibration of stated probabilities
 
@@ -51,81 +50,94 @@ class Spot:
 
 
 class Progress:
-    """The file, opened. `fuzz` spreads due dates a little, as Anki does; tests leave it off."""
+    """The progress of one learner in one store. `fuzz` spreads due dates a little, as Anki does; tests leave it off."""
 
-    def __init__(self, path: Path | None = None, fuzz: bool = True) -> None:
-        self.path = path or places.home() / "quiz.json"
+    def __init__(self, db: str | None = None, learner: str | None = None, fuzz: bool = True) -> None:
+        self.db = db
+        self.learner = learner or who()
         self.fuzz = fuzz
 
-    def read(self) -> dict[str, Any]:
-        """The whole document. Raises `PlaybookError` for a file that is not ours."""
+    @contextmanager
+    def _open(self) -> Iterator[Database]:
+        from playbook.incidents.database import open_database
+
+        database = open_database(url_of(self.db))
         try:
-            data = json.loads(self.path.read_text("utf-8"))
-        except FileNotFoundError:
-            return {"version": VERSION, "cards": {}, "log": []}
-        except (OSError, ValueError) as error:
-            raise PlaybookError(str(self.path), f"cannot be read: {error}", "move it away to start anew") from None
-        if not isinstance(data, dict) or not isinstance(data.get("cards"), dict) or data.get("version") != VERSION:
-            raise PlaybookError(str(self.path), "is no quiz progress of this version", "move it away to start anew")
-        return data
+            yield database
+        finally:
+            database.engine.dispose()
+
+    def _cards(self) -> list[dict[str, Any]]:
+        if not is_there(self.db):
+            return []
+        from playbook.incidents import progress
+
+        with self._open() as database:
+            return progress.cards(database, self.learner)
 
     def due(self, now: datetime, digests: Mapping[str, str] | None = None) -> list[str]:
         """Cards that are due at `now`, longest overdue first; with `digests`, not those whose texts have changed."""
         found = []
-        for item, card in self.read()["cards"].items():
-            changed = digests is not None and digests.get(item) not in (None, card["digest"])
+        for card in self._cards():
+            changed = digests is not None and digests.get(card["item"]) not in (None, card["digest"])
             if not changed and datetime.fromisoformat(card["due"]) <= now:
-                found.append((card["due"], item))
-        return [item for _, item in sorted(found)]
+                found.append(card["item"])
+        return found
 
     def seen(self) -> dict[str, str]:
         """Every card ever answered -> the digest of the text that was answered."""
-        return {item: card["digest"] for item, card in self.read()["cards"].items()}
+        return {card["item"]: card["digest"] for card in self._cards()}
 
     def record(self, item: str, digest: str, answer: Answer, now: datetime) -> datetime:
         """Store an answer; returns when the card is due again. `now` must know its time zone."""
+        from playbook.incidents import progress
+
+        if now.tzinfo is None:
+            raise ValueError("a moment without a time zone")
+        row = {name: getattr(answer, name) for name in Answer.__slots__ if name not in ("item", "topics")}
+        row["topics"] = json.dumps(sorted(answer.topics), ensure_ascii=False)
+        with self._open() as database:
+            new = progress.record(
+                database, self.learner, item, lambda old: self._reviewed(old, item, digest, answer.rating, now), row
+            )
+        return datetime.fromisoformat(new["due"])
+
+    def _reviewed(
+        self, old: Mapping[str, Any] | None, item: str, digest: str, rating: int, now: datetime
+    ) -> dict[str, Any]:
+        """The card after a review, as a row of the store."""
         from fsrs import Card, Rating, Scheduler
 
-        data = self.read()
-        old = data["cards"].get(item)
         if old is not None and old["digest"] == digest:
-            card = Card.from_json(json.dumps(old["fsrs"]))
+            card = Card.from_json(old["memory"])
         else:
-            number = int(hashlib.sha256(item.encode()).hexdigest()[:12], 16)
-            card = Card(card_id=number, due=now)
-        scheduler = Scheduler(enable_fuzzing=self.fuzz)
-        card, _ = scheduler.review_card(card, Rating(answer.rating), now.astimezone(UTC))
-        data["cards"][item] = {
-            "digest": digest,
-            "due": card.due.isoformat(timespec="seconds"),
-            "fsrs": json.loads(card.to_json()),
-        }
-        row = {k: v for k in Answer.__slots__ if (v := getattr(answer, k)) is not None}
-        data["log"].append({**row, "topics": sorted(answer.topics)})
-        self._write(data)
-        return card.due
-
-    def _write(self, data: Mapping[str, Any]) -> None:
-        """Beside the file, then in its place: never half a file."""
-        try:
-            self.path.parent.mkdir(parents=True, exist_ok=True)
-            handle, name = tempfile.mkstemp(dir=self.path.parent, prefix=".quiz-", suffix=".json")
-            try:
-                with os.fdopen(handle, "w", encoding="utf-8") as stream:
-                    json.dump(data, stream, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
-                Path(name).replace(self.path)
-            except BaseException:
-                with contextlib.suppress(OSError):
-                    Path(name).unlink()
-                raise
-        except OSError as error:
-            raise PlaybookError(str(self.path), f"cannot be written: {error.strerror}", "set PLAYBOOK_HOME") from None
+            card = Card(card_id=int(hashlib.sha256(item.encode()).hexdigest()[:12], 16), due=now)
+        card, _ = Scheduler(enable_fuzzing=self.fuzz).review_card(card, Rating(rating), now.astimezone(UTC))
+        return {"digest": digest, "due": stamp(card.due), "memory": card.to_json()}
 
     def answers(self) -> list[Answer]:
         """The log, oldest first."""
-        rows = self.read()["log"]
-        known = set(Answer.__slots__)
-        return [Answer(**{**{k: v for k, v in r.items() if k in known}, "topics": tuple(r["topics"])}) for r in rows]
+        if not is_there(self.db):
+            return []
+        from playbook.incidents import progress
+
+        with self._open() as database:
+            rows = progress.answers(database, self.learner)
+        return [Answer(**{n: r[n] for n in Answer.__slots__ if n != "topics"}, topics=_topics(r)) for r in rows]
+
+
+def _topics(row: Mapping[str, Any]) -> tuple[str, ...]:
+    return tuple(json.loads(row["topics"]))
+
+
+def who() -> str:
+    """The learner: `PLAYBOOK_LEARNER`, else the user of this machine, else nobody in particular."""
+    import getpass
+
+    try:
+        return os.environ.get("PLAYBOOK_LEARNER") or getpass.getuser()
+    except (OSError, KeyError):
+        return ""
 
 
 def weak_spots(answers: Iterable[Answer], among: Iterable[str], last: int = 20, least: int = 3) -> list[Spot]:

@@ -38,6 +38,7 @@ _lang = click.option("--lang", metavar="CODE", help="Language: en or zh.")
 @_lang
 @common.json_option
 @common.knowledge_option
+@common.db_option
 @click.pass_context
 def quiz(
     ctx: click.Context,
@@ -52,6 +53,7 @@ def quiz(
     lang: str | None,
     as_json: bool,
     packs: tuple[Path, ...],
+    db: str | None,
 ) -> int:
     """Learn the book: what is due first, then what is new. Every answer explains itself and says where to read on.
 
@@ -65,7 +67,7 @@ def quiz(
     deck, w = _deck(packs, lang)
     if interview:
         return _interview(deck, w, topic, level, count or 4, seed, answers, report, as_json)
-    return _sheet(deck, w, topic, level, due, count, seed, answers, report, as_json)
+    return _sheet(deck, w, topic, level, due, count, seed, answers, report, as_json, db)
 
 
 def _deck(packs: tuple[Path, ...], lang: str | None) -> tuple[Deck, Words]:
@@ -89,6 +91,7 @@ def _sheet(
     answers: Path | None,
     report: Path | None,
     as_json: bool,
+    db: str | None,
 ) -> int:
     from datetime import UTC, datetime
 
@@ -100,7 +103,7 @@ def _sheet(
 
     given = replies(answers) if answers is not None else None
     # Answers from a file may be given again and again: their due dates are not spread by chance.
-    progress = Progress(fuzz=given is None)
+    progress = Progress(db, fuzz=given is None)
     if isinstance(given, dict):
         cards = [_named(deck, item) for item in given]
     else:
@@ -214,7 +217,8 @@ def export(target: Path, topic: str | None, level: int | None, lang: str | None,
 @_lang
 @common.json_option
 @common.knowledge_option
-def progress(lang: str | None, as_json: bool, packs: tuple[Path, ...]) -> int:
+@common.db_option
+def progress(lang: str | None, as_json: bool, packs: tuple[Path, ...], db: str | None) -> int:
     """What is due, where the weak spots are, and how well stated probabilities came true."""
     from datetime import UTC, datetime
 
@@ -224,7 +228,7 @@ def progress(lang: str | None, as_json: bool, packs: tuple[Path, ...]) -> int:
     from playbook.workflow.quiz import TEMPLATES
 
     deck, w = _deck(packs, lang)
-    store = Progress()
+    store = Progress(db)
     answers = store.answers()
     due = [item for item in store.due(datetime.now(UTC)) if item in deck.specs]
     known = [item for item in store.seen() if item in deck.specs]

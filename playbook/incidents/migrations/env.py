@@ -2,6 +2,7 @@
 
 from alembic import context
 
+from playbook.incidents import progress  # noqa: F401  (its tables are among METADATA)
 from playbook.incidents.models import METADATA
 
 connection = context.config.attributes["connection"]
