@@ -164,7 +164,7 @@ def _number(value: Any) -> Any:
     """A number or a one-element tensor as JSON; NaN and infinities as text."""
     if value is None:
         return None
-    value = float(value)
+    value = float(value.detach() if hasattr(value, "detach") else value)
     return value if math.isfinite(value) else repr(value)
 
 

@@ -518,6 +518,32 @@ def test_what_is_missing_is_said_with_how_to_get_it(incident: str, tmp_path: Pat
     assert "playbook.capture" in (tmp_path / "r" / "README.md").read_text()
 
 
+@pytest.mark.parametrize(
+    ("name", "data"),
+    [("expected.json", "{}"), ("expected.json", "["), ("incident.json", "[" * 50_000), ("incident.json", "{}"),
+     ("scene.jsonl", "x"), ("expected.json", '{"verdict": {"verdict": "odd"}}')],
+    ids=["no verdict", "cut", "deep", "empty", "scene", "odd verdict"],
+)  # fmt: skip
+def test_damaged_pieces_of_an_artifact_are_one_line(
+    incident: str, tmp_path: Path, name: str, data: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    frozen(incident, tmp_path / "r")
+    (tmp_path / "r" / name).write_text(data)
+    assert command(["replay", str(tmp_path / "r"), "--knowledge", str(TINY)]) == 2
+    assert capsys.readouterr().err.count("\n") == 1
+
+
+@pytest.mark.parametrize("data", [b"[1]", b"{", b'{"sample_ids": 5, "config": [1]}'])
+def test_a_hostile_capture_freezes_or_is_told(incident: str, tiny: Book, tmp_path: Path, data: bytes) -> None:
+    made = captured(tmp_path / "caps", input_ids=np.ones((2, 3), int))
+    (made / "capture.json").write_bytes(data)
+    attach(incident, Attached((made,)), tiny)
+    try:
+        frozen(incident, tmp_path / "r")
+    except PlaybookError as error:
+        assert "\n" not in str(error)
+
+
 # Post-mortems.
 
 

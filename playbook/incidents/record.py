@@ -20,6 +20,8 @@ ID_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,79}$"
 Status = Literal["open", "closed", "false-alarm"]
 Outcome = Literal["cured", "not-cured", "unclear", "pending"]
 ArtifactKind = Literal["scene", "log", "config", "batch", "capture", "metrics", "other"]
+_Share = Annotated[float, Field(ge=0, le=1)]
+_Amount = Annotated[float, Field(ge=0, le=1e12)]
 _Int64 = Annotated[int, Field(ge=-(2**63), lt=2**63)]
 
 
@@ -44,11 +46,11 @@ class MoveDoc(_Doc):
     because: str = ""
     step: _Int64 | None = None
     rank: _Int64 | None = None
-    confidence: float = 1.0
-    likelihood: list[tuple[str, float]] | None = None
-    minutes: float = 0.0
-    gpu_hours: float = 0.0
-    total: float = 0.0
+    confidence: _Share = 1.0
+    likelihood: list[tuple[str, _Share]] | None = None
+    minutes: _Amount = 0.0
+    gpu_hours: _Amount = 0.0
+    total: _Amount = 0.0
     paid: bool = False  # whether the move has a price at all
     at: Place | None = None
     top: list[tuple[str, float]] = []
@@ -103,7 +105,7 @@ class Ranking(_Doc):
     title: str
     layer: str
     class_: str = Field(alias="class")
-    probability: float
+    probability: _Share
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False, populate_by_name=True)
 
 
@@ -156,9 +158,9 @@ class Losses(_Doc):
     """The bill: GPUs x price x hours lost. `estimated` until a person has said how much was lost."""
 
     gpus: Annotated[int, Field(ge=0, lt=2**31)] = 0
-    step_seconds: Annotated[float, Field(ge=0)] = 0.0
-    usd_per_gpu_hour: Annotated[float, Field(ge=0)] = 0.0
-    hours: Annotated[float, Field(ge=0)] = 0.0
+    step_seconds: _Amount = 0.0
+    usd_per_gpu_hour: _Amount = 0.0
+    hours: _Amount = 0.0
     estimated: bool = True
 
     @property

@@ -23,7 +23,7 @@ EVENTS = 5_000  # lines of the log kept in a scene; more are cut in the middle
 
 
 def thin(run: Run, onset: int | None, around: int, buckets: int) -> Run:
-    """Keep all points within `around` points of the onset, and of each of `buckets` stretches elsewhere its first, last,
+    """Keep all points within `around` points of the onset, and of each of `buckets` stretches elsewhere first, last,
     least, greatest and non-finite ones. Without an onset the end of the run counts as such.
     """
     if onset is None:

@@ -59,7 +59,7 @@ class Broken:
 
 def rules_of(*configs: Mapping[str, Any] | None) -> Rules:
     """Rules read off configurations, the first that names a value wins."""
-    flats = [flatten(c) for c in configs if c]
+    flats = [flatten(c) for c in configs if isinstance(c, Mapping)]
 
     def number(keys: tuple[str, ...]) -> int | None:
         for flat in flats:

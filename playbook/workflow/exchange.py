@@ -147,19 +147,23 @@ def _clean(ref: ArtifactRef, data: bytes, redactor: Redactor) -> bytes:
     text = _text(data)
     if text is None:
         return data  # a batch that was asked for
-    if ref.kind == "scene":
-        lines = [_scene_line(json.loads(line), redactor) for line in text.split("\n") if line]
-        return "".join(json.dumps(x, ensure_ascii=False, separators=(",", ":")) + "\n" for x in lines).encode()
-    if ref.name.endswith(".json"):
-        try:
-            return (json.dumps(redactor.document(json.loads(text)), ensure_ascii=False, indent=1) + "\n").encode()
-        except (ValueError, RecursionError):
-            pass
+    try:
+        if ref.kind == "scene":
+            lines = [_scene_line(json.loads(line), redactor) for line in text.split("\n") if line]
+            dumped = (json.dumps(x, ensure_ascii=False, separators=(",", ":")) for x in lines)
+            return "".join(f"{x}\n" for x in dumped).encode("utf-8", "replace")
+        if ref.name.endswith(".json"):
+            clean = redactor.document(json.loads(text))
+            return (json.dumps(clean, ensure_ascii=False, indent=1) + "\n").encode("utf-8", "replace")
+    except (ValueError, RecursionError):
+        pass  # not what its name says: a text like any other
     return redactor.text(text).encode("utf-8", "replace")
 
 
 def _scene_line(line: Any, redactor: Redactor) -> Any:
     """One line of a scene; numbers are let alone, the file that a series came from is a path."""
+    if not isinstance(line, dict):
+        return redactor.document(line)
     numbers = {name: line[name] for name in ("steps", "values", "lines") if name in line}
     rest = redactor.document({k: v for k, v in line.items() if k not in numbers and k != "origin"})
     origin = line.get("origin")

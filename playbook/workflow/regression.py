@@ -61,11 +61,11 @@ def freeze(
     run = thaw(files["scene.jsonl"]) if "scene.jsonl" in files else None
     session = session_of(record, library, run)
     files["expected.json"] = verdict_bytes(record, library, files.get("scene.jsonl"))
-    info = json.loads(files["capture.json"]) if "capture.json" in files else {}
+    info = _object(files["capture.json"], "capture.json") if "capture.json" in files else {}
     rules = rules_of(info.get("config"), run.config if run is not None else None)
     broken: list[Broken] = []
     if "batch.npz" in files:
-        broken = check(_batch(files["batch.npz"]), rules, info.get("sample_ids"))
+        broken = check(_batch(files["batch.npz"]), rules, _ids(info))
         told = {"rules": rules.plain(), "broken": sorted({b.rule for b in broken}), "callable": call, "data": data}
         files["rules.json"] = _json(told)
     elif data is not None:
@@ -234,12 +234,10 @@ def _load(folder: Path) -> tuple[Record, bytes | None]:
     from playbook.incidents.record import parse
 
     path = folder / "incident.json"
-    try:
-        data = json.loads(path.read_text("utf-8"))
-    except (OSError, ValueError) as error:
-        raise PlaybookError(str(path), f"cannot be read: {error}", "name the folder of a regression artifact") from None
+    if not path.is_file():
+        raise PlaybookError(str(folder), "is no regression artifact", "it has no incident.json")
     scene = folder / "scene.jsonl"
-    return parse(data, str(path)), scene.read_bytes() if scene.is_file() else None
+    return parse(_read_json(path), str(path)), scene.read_bytes() if scene.is_file() else None
 
 
 def replayed_bytes(folder: Path, library: Library | None = None) -> bytes:
@@ -250,27 +248,40 @@ def replayed_bytes(folder: Path, library: Library | None = None) -> bytes:
 
 def replay_folder(folder: Path, library: Library) -> Replayed:
     """A regression artifact for `playbook replay`."""
+    from pydantic import ValidationError
+
     from playbook.incidents.record import Sentence
 
     record, scene = _load(folder)
     run = thaw(scene, str(folder / "scene.jsonl")) if scene is not None else None
-    expected = _read_json(folder / "expected.json")
-    return Replayed(
-        record.id,
-        "incident",
-        Sentence.model_validate(expected["verdict"]),
-        sentence_of(session_of(record, library, run)),
-    )
+    path = folder / "expected.json"
+    try:
+        expected = Sentence.model_validate(_read_json(path).get("verdict"))
+    except ValidationError:
+        raise PlaybookError(str(path), "holds no verdict", "write the artifact anew") from None
+    return Replayed(record.id, "incident", expected, sentence_of(session_of(record, library, run)))
 
 
 def _read_json(path: Path) -> dict[str, Any]:
     try:
-        data = json.loads(path.read_text("utf-8"))
-        if isinstance(data, dict):
-            return data
-    except (OSError, ValueError) as error:
-        raise PlaybookError(str(path), f"cannot be read: {error}", "write the artifact anew") from None
-    raise PlaybookError(str(path), "is no JSON object", "write the artifact anew")
+        return _object(path.read_bytes(), str(path))
+    except OSError as error:
+        raise PlaybookError(str(path), f"cannot be read: {error.strerror}", "write the artifact anew") from None
+
+
+def _object(data: bytes, where: str) -> dict[str, Any]:
+    try:
+        found = json.loads(data.decode("utf-8"))
+    except (ValueError, RecursionError) as error:
+        raise PlaybookError(where, f"is no JSON: {str(error)[:120]}", "write the artifact anew") from None
+    if not isinstance(found, dict):
+        raise PlaybookError(where, "is no JSON object", "write the artifact anew")
+    return found
+
+
+def _ids(info: Mapping[str, Any]) -> list[Any] | None:
+    found = info.get("sample_ids")
+    return found if isinstance(found, list) else None
 
 
 def _rules(folder: Path) -> Rules:
@@ -282,7 +293,7 @@ def _captured(folder: Path) -> tuple[dict[str, Any], Any]:
     from playbook.incidents.captured import read_batch
 
     info = _read_json(folder / "capture.json") if (folder / "capture.json").is_file() else {}
-    return read_batch(folder / "batch.npz"), info.get("sample_ids")
+    return read_batch(folder / "batch.npz"), _ids(info)
 
 
 def broken_rules(folder: Path) -> list[str]:

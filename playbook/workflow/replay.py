@@ -52,17 +52,7 @@ class Replayed:
 
 def session_of(record: Record, library: Library, run: Run | None = None) -> Session:
     """The session of a record, to be replayed or gone on with. With `run`, the detectors look at it again."""
-    size = record.run.get("size") or {}
-    default = RunSize()
-    session = Session(
-        library.book,
-        library.tables,
-        RunSize(
-            int(size.get("gpus") or default.gpus),
-            float(size.get("step_seconds") or default.step_seconds),
-            bool(size.get("known", False)),
-        ),
-    )
+    session = Session(library.book, library.tables, size_of(record))
     if run is not None:
         session.observe(look(run, library.book).evidence)
     for doc in record.moves:
@@ -70,6 +60,19 @@ def session_of(record: Record, library: Library, run: Run | None = None) -> Sess
             continue
         session.moves.append(_move(doc))
     return session
+
+
+def size_of(record: Record) -> RunSize:
+    """GPUs and step time that the diagnosis reckoned with; ordinary ones where the record does not say."""
+    told: Any = record.run.get("size")
+    default = RunSize()
+    try:
+        gpus, seconds = int(told["gpus"]), float(told["step_seconds"])
+        if gpus < 1 or not 0 < seconds < 1e6:
+            return default
+        return RunSize(gpus, seconds, bool(told.get("known", False)))
+    except (TypeError, ValueError, KeyError, AttributeError, OverflowError):
+        return default
 
 
 def _move(doc: MoveDoc) -> Move:

@@ -58,8 +58,9 @@ def utc(now: datetime | None = None) -> str:
 
 
 def moment(text: str | None) -> datetime | None:
-    """The other way round; None for what is no time."""
+    """The other way round; None for what is no time. A time without a zone is UTC."""
     try:
-        return datetime.fromisoformat(text) if text else None
+        found = datetime.fromisoformat(text) if text else None
     except ValueError:
         return None
+    return found.replace(tzinfo=UTC) if found is not None and found.tzinfo is None else found
