@@ -1,5 +1,5 @@
 // Opens pages of a built site in headless Chromium, offline, and says what is wrong with them.
-// Arguments: node_modules folder, chromium, JSON {base, pages, schemes, widths, moments}. Standard output: JSON.
+// Arguments: node_modules folder, chromium. Standard input and output: JSON, {work, base, ...} and what was found.
 "use strict";
 const path = require("path");
 const modules = process.argv[2];
@@ -112,7 +112,7 @@ async function use(browser, input) {
 }
 
 (async () => {
-  const input = JSON.parse(process.argv[4]);
+  const input = JSON.parse(require("fs").readFileSync(0, "utf8"));
   const browser = await chromium.launch({ executablePath: process.argv[3], args: FLAGS });
   try {
     const work = { look, diagnose, use }[input.work];
