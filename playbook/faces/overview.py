@@ -10,6 +10,7 @@ COMMANDS: dict[str, tuple[str, str, str]] = {
     "demo": ("playbook.faces.cli.demo", "demo", "See it work: a shipped run, diagnosed, recorded, published."),
     "ingest": ("playbook.faces.cli.ingest", "ingest", "Read metric files, logs and configs; say what is in them."),
     "diagnose": ("playbook.faces.cli.diagnose", "diagnose", "Walk from files and answers to a diagnosis."),
+    "watch": ("playbook.faces.cli.watch", "watch", "Follow growing files; say when an incident begins."),
     "tui": ("playbook.faces.cli.tui", "tui", "The guided terminal, with files at once."),
     "verify-resume": ("playbook.faces.cli.checks", "verify_resume", "Does a resumed run continue the run before it?"),
     "compare": ("playbook.faces.cli.checks", "compare", "Where does a run depart from a reference run?"),

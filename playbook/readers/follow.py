@@ -102,6 +102,14 @@ class Growing:
         self._dirty = self._dirty or fresh
         return fresh
 
+    def settle(self) -> None:
+        """Nothing more will come: take an unfinished last line as it stands, and tell what kept the file unread."""
+        if self._part is None or self._text.unfinished or self._fresh:
+            if self._fresh:
+                fresh, self._fresh = self._fresh, None
+                self._add(fresh)
+            self._looks, self._dirty = STILL, True
+
     def _take(self) -> bool:
         took = self.tap.more()
         self.behind = took.behind

@@ -30,6 +30,7 @@ class Tap:
         self.path = path
         self.offset = 0
         self.identity: tuple[int, int] | None = None  # device and inode
+        self.retired: set[tuple[int, int]] = set()  # files that had the name before
         self._stamp: tuple[int, int] | None = None  # size and time of the last change
         self._proof = b""
 
@@ -61,6 +62,7 @@ class Tap:
             if rest := self._rest_of_old():
                 return Took(rest, behind=True)
             turn = "was replaced by a new file"
+            self.retired.add(self.identity)
         elif status.st_size < self.offset:
             turn = "was cut to fewer bytes"
         else:

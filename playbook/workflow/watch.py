@@ -1,0 +1,243 @@
+"""Watching a run: read what is new, look, and say once that an incident began, with its first aid.
+
+`watch(...)` yields what happens until the time is up, somebody stops it or the first incident is there; it waits
+between two looks and never raises for what is in the files. Its last word is the verdict that `playbook ingest` gives
+on the same bytes.
+"""
+
+from __future__ import annotations
+
+import platform
+import shlex
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any, Literal
+
+from playbook.engine.diagnosis import Diagnosis
+from playbook.engine.tables import SHAPE
+from playbook.errors import PlaybookError, Problem
+from playbook.findings import Evidence
+from playbook.workflow.alarm import Alarm, News
+from playbook.workflow.book import Library
+from playbook.workflow.ingest import Ingested, look
+from playbook.workflow.live import Follower
+from playbook.workflow.notify import Document, Sender
+from playbook.workflow.session import Session
+
+POLL = 1.0  # seconds between two looks
+PATIENCE = 4.0  # times that the last look took: a look may cost a fifth of the time at most
+CAUSES = 3  # named in an alert
+AIDS = 3
+
+Kind = Literal["waiting", "reading", "incident", "changed", "again", "over", "problem", "end"]
+
+
+@dataclass(frozen=True)
+class Happening:
+    """One thing that happened. `alert` is what an incident says as plain data; `found` the run as it was then."""
+
+    kind: Kind
+    at: datetime
+    found: Ingested | None = None
+    news: News | None = None
+    alert: Document = field(default_factory=dict)
+    problem: Problem | None = None
+    reason: str = ""  # of `waiting` and `end`
+    incidents: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """How to watch. `seconds` None: until stopped; `from_now`: what is in the files at the start is no news."""
+
+    poll: float = POLL
+    seconds: float | None = None
+    until_incident: bool = False
+    from_now: bool = False
+    record: bool = False
+    db: str | None = None
+    title: str | None = None
+
+
+def watch(
+    paths: Sequence[str],
+    library: Library,
+    options: Options = Options(),
+    rename: Mapping[str, str] | None = None,
+    sender: Sender | None = None,
+    stop: threading.Event | None = None,
+    clock: Callable[[], float] = time.monotonic,
+) -> Iterator[Happening]:
+    """Follow `paths`. Nothing is raised for their content; a fault is a `problem` and the watch goes on."""
+    stop, sender = stop or threading.Event(), sender or Sender(())
+    follower = Follower(paths, rename)
+    watcher = _Watcher(follower, library, options, sender)
+    begun, reason = clock(), ""
+    while not reason:
+        begin = clock()
+        yield from watcher.look()
+        if options.until_incident and watcher.alarm.count:
+            reason = "an incident began"
+        elif options.seconds is not None and clock() - begun >= options.seconds:
+            reason = "the time is up"
+        elif stop.is_set():
+            reason = "stopped"
+        elif not follower.behind:
+            pause = max(options.poll, PATIENCE * (clock() - begin))
+            if options.seconds is not None:
+                pause = min(pause, max(0.0, begun + options.seconds - clock()))
+            stop.wait(pause)
+    yield from watcher.end(reason)
+
+
+class _Watcher:
+    """One watch: what was seen last, and what was told."""
+
+    def __init__(self, follower: Follower, library: Library, options: Options, sender: Sender) -> None:
+        self.follower, self.library, self.options, self.sender = follower, library, options, sender
+        self.alarm = Alarm(library.book.signals[SHAPE])
+        self.found: Ingested | None = None
+        self._waiting: set[str] = set()
+        self._told: set[str] = set()
+
+    def look(self) -> Iterator[Happening]:
+        """One look at the files."""
+        fresh = self.follower.poll()
+        for path, error in self.follower.waiting.items():
+            if path not in self._waiting:
+                self._waiting.add(path)
+                yield self._happening("waiting", problem=error.problem, reason=error.problem.what)
+        if fresh:
+            yield from self._scan()
+        yield from self._faults()
+
+    def end(self, reason: str) -> Iterator[Happening]:
+        """The last look, at everything that is there, and the verdict."""
+        if reason != "an incident began":
+            self.follower.poll()
+            while self.follower.behind:
+                self.follower.poll()
+            self.follower.settle()
+            yield from self._scan()
+        self.sender.close()
+        yield from self._faults()
+        yield self._happening("end", self.found, reason=reason, incidents=self.alarm.count)
+
+    def _scan(self) -> Iterator[Happening]:
+        begun = self.found is not None
+        try:
+            run = self.follower.run()
+            if run is None:
+                return
+            self.found = found = look(run, self.library.book)
+            if not begun and self.options.from_now:
+                self.alarm.skip(found)
+            known = {f.path: self.follower.recent(f.path) for f in run.files}
+            news = self.alarm.look(found, known)
+        except Exception as error:  # whatever a row holds: the next one is watched
+            yield from self._problem(f"the look failed: {type(error).__name__}: {error}")
+            return
+        if not begun:
+            yield self._happening("reading", found)
+        for item in news:
+            yield from self._tell(item, found)
+
+    def _tell(self, item: News, found: Ingested) -> Iterator[Happening]:
+        at = datetime.now(UTC)
+        alert: Document = {"event": item.kind, "time": at.isoformat(timespec="seconds")}
+        alert |= alert_of(item, found, self.library, self.follower)
+        alert["diagnose"] = shlex.join(["playbook", "diagnose", *self.follower.paths])
+        if item.kind == "incident":
+            session, diagnosis = _diagnosed(item.evidence, found, self.library)
+            alert |= advice(diagnosis, self.library)
+            if self.options.record:
+                try:
+                    from playbook.workflow.record import record
+
+                    alert["incident"] = record(session, found, diagnosis, self.options.db, self.options.title)
+                except PlaybookError as error:
+                    yield self._happening("problem", problem=error.problem)
+                except Exception as error:
+                    yield from self._problem(f"the incident was not recorded: {type(error).__name__}: {error}")
+            self.sender.send(alert)
+        yield Happening(item.kind, at, found, item, alert, incidents=self.alarm.count)
+
+    def _faults(self) -> Iterator[Happening]:
+        for note in self.follower.notes():
+            yield self._happening("problem", problem=note)
+        for fault in self.sender.faults():
+            yield from self._problem(fault)
+
+    def _problem(self, what: str) -> Iterator[Happening]:
+        if what not in self._told:
+            self._told.add(what)
+            yield self._happening("problem", problem=Problem("watch", None, what))
+
+    def _happening(
+        self,
+        kind: Kind,
+        found: Ingested | None = None,
+        problem: Problem | None = None,
+        reason: str = "",
+        incidents: int = 0,
+    ) -> Happening:
+        return Happening(kind, datetime.now(UTC), found, problem=problem, reason=reason, incidents=incidents)
+
+
+def _diagnosed(symptom: Evidence, found: Ingested, library: Library) -> tuple[Session, Diagnosis]:
+    """The diagnosis at this moment, with the symptom that is told."""
+    session = Session(library.book, library.tables, found.size)
+    session.observe([*(e for e in found.evidence if e.signal != SHAPE), symptom])
+    return session, session.diagnosis()
+
+
+def alert_of(item: News, found: Ingested, library: Library, follower: Follower | None = None) -> Document:
+    """What is seen, as plain data."""
+    evidence, run = item.evidence, found.run
+    entry = library.book.symptoms.get(evidence.state)
+    place = evidence.origin
+    line = place.line if place is not None else None
+    if place is not None and line is not None and follower is not None:
+        line = follower.line(place.path, line)
+    document: Document = {
+        "number": item.number,
+        "symptom": {
+            "id": evidence.state,
+            "title": entry.title if entry is not None else evidence.state,
+            "onset_step": evidence.step,
+            "confidence": round(evidence.confidence, 3),
+        },
+        "because": item.because or evidence.because,
+        "seen_at_step": _last_step(found),
+        "rank": evidence.rank,
+        "location": None if place is None else {"file": place.path, "line": line},
+        "files": [f.path for f in run.files],
+        "host": platform.node(),
+    }
+    return document
+
+
+def advice(diagnosis: Diagnosis, library: Library) -> Document:
+    """What to do first, what it may be, and what to look at next."""
+    book = library.book
+    aids = [book.fixes[fix] for fix in diagnosis.first_aid[:AIDS]]
+    step = diagnosis.next
+    return {
+        "first_aid": [{"id": a.id, "title": a.title, "summary": a.summary, "steps": list(a.steps)} for a in aids],
+        "causes": [
+            {"id": c.id, "title": c.title, "layer": c.layer, "probability": round(c.probability, 4)}
+            for c in diagnosis.causes[:CAUSES]
+        ],
+        "next": None if step is None else {"signal": step.signal, "question": book.signals[step.signal].question},
+        "incident": None,
+    }
+
+
+def _last_step(found: Ingested) -> int | None:
+    """The step that was logged last (not the highest: a job may have been rolled back)."""
+    run = found.run
+    lead: Any = run.one("loss") or max(run.series.values(), key=len, default=None)
+    return None if lead is None or not len(lead) else int(lead.steps[-1])
