@@ -73,9 +73,9 @@ def read(source: Source, builder: RunBuilder) -> None:
             results[hit["result"]] = results.get(hit["result"], 0) + 1
             builder.rows += 1
             if hit["result"] in ("Fail", "Warn", "Error"):
-                failing.append((number, f"dcgmi diag: {hit['test']}: {' '.join(line.split('|')[2].split())}"))
+                failing.append((number, f"| {hit['test']} | {' '.join(line.split('|')[2].split())} |"))
         elif failing and (hit := _DETAIL.match(line)):
-            failing[0] = (failing[0][0], f"{failing[0][1]}; {hit['more']}")
+            failing[0] = (failing[0][0], f"{failing[0][1]} {hit['more']}")
     close()
     if results and not any(results.get(bad) for bad in ("Fail", "Warn", "Error")):
         skipped = f", {results['Skip']} skipped" if results.get("Skip") else ""

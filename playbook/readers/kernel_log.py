@@ -45,7 +45,7 @@ _PART = re.compile(r"^(?:Panic|Oops|Emergency|Shutdown|Restart|Halt|Unknown)#(\d
 _DUMP = re.compile(r"^(?:dmesg-(?:erst|efi|ramoops)|-- (?:Logs|Journal) begin)")
 
 # kind, pattern: first match counts. Texts of Linux 4 to 6, the NVIDIA driver and mlx5.
-_KINDS: tuple[tuple[str, re.Pattern[str]], ...] = (
+KINDS: tuple[tuple[str, re.Pattern[str]], ...] = (
     ("xid", re.compile(r"NVRM: (?:GPU at PCI:[^:]+:[^:]+:[^:]+: )?Xid \(PCI|SXid \(PCI|NVRM: .*Xid:? \d")),
     (
         "gpu",
@@ -86,14 +86,14 @@ _KINDS: tuple[tuple[str, re.Pattern[str]], ...] = (
         "pcie",
         re.compile(
             r"PCIe Bus Error|AER: .*(?:error|Error)|pcieport .*(?:[Ee]rror|Slot.*Link Down)|\bDPC: "
-            r"|link is not (?:working|active)|limited by .* PCIe .*link",
+            r"|link is not (?:working|active)|limited by .*link at",
             re.IGNORECASE,
         ),
     ),
     (
         "network",
         re.compile(
-            r"NETDEV WATCHDOG|transmit queue \d+ timed out|Link (?:is )?[Dd]own"
+            r"NETDEV WATCHDOG|transmit queue \d+ timed out|[Ll]ink (?:is )?(?:[Dd]own|DOWN)"
             r"|link status definitely down|\bmlx5_core .*(?:[Ll]ink down|health|[Ff]atal|[Ee]rror"
             r"|poll_health|timeout|reset)|\bib\w*: .*(?:link down|error)|Port module event\[error\]"
             r"|bad[ _]crc|High [Tt]emperature|Cable error"
@@ -117,11 +117,11 @@ _KINDS: tuple[tuple[str, re.Pattern[str]], ...] = (
     ),
 )
 # Ordinary lines that hold such words (boot messages, second ports without a cable).
-_ORDINARY = re.compile(
+ORDINARY = re.compile(
     r"SATA link down|link becomes ready|Cable unplugged|AER: enabled|enabled with IRQ|AER driver"
     r"|HEST:|DPC: error containment capabilities|EDAC MC: Ver|"
     r"Giving out device|mce: CPU supports|using \d+ MCE banks|Machine check (?:support|polling)"
-    r"|_OSC: |PCIe AER|health check|available PCIe bandwidth|"
+    r"|_OSC: |PCIe AER|health check|available PCIe bandwidth \(|"
     r"Error Record Serialization|APEI: |error containment|MLX5E: StrdRq|firmware version"
     r"|EDAC \w+: (?:ADDRXLAT|Linked|DRAM ECC)|ECC (?:enabled|disabled)|"
     r"Machine check events logged: 0|clock \S+ throttled: 0"
@@ -149,12 +149,15 @@ def parsed(line: str) -> tuple[str, str] | None:
 
 def read(source: Source, builder: RunBuilder) -> None:
     kept: list[tuple[int, int, str, str, str | None]] = []  # -part, line, kind, message, time
+    dump: tuple[int, int, str, str, str | None] | None = None  # the head of a panic's dump
     part = 0
     taken = 0
     for number, raw, _ in source.marked_lines():
         line = text.clean(raw)
         if hit := _PART.match(line):
             part = int(hit[2][:9])
+            if line.startswith(("Panic", "Oops")):
+                dump = dump or (-part, number, "panic", line.strip(), None)
             continue
         found = parsed(line)
         if found is None:
@@ -163,11 +166,13 @@ def read(source: Source, builder: RunBuilder) -> None:
             found = "", line.split(": ", 1)[-1]
         taken += 1
         when, said = found
-        if _ORDINARY.search(said):
+        if ORDINARY.search(said):
             continue
-        kind = next((kind for kind, pattern in _KINDS if pattern.search(said)), None)
+        kind = next((kind for kind, pattern in KINDS if pattern.search(said)), None)
         if kind is not None:
             kept.append((-part, number, kind, said.strip(), when or None))
+    if dump and not any(kind == "panic" for _, _, kind, _, _ in kept):
+        kept.append(dump)
     kept.sort(key=lambda item: item[:2])
     for _, number, kind, said, time in kept:
         builder.event(said, kind, number, None, None, time)

@@ -41,7 +41,7 @@ _MOSTLY = 0.9  # share of lines of NCCL in the first look: below it the file is 
 
 def sniff(head: bytes, path: Path) -> int:
     lines = text.head_lines(head)
-    if any(_TESTS.match(line) for line in lines[:4_000]):
+    if any(_TESTS.match(line) or _AVERAGE.match(line) for line in lines[:4_000]):
         return 82
     mine = sum(1 for line in lines if _LINE.search(line))
     return 82 if lines and mine >= len(lines) * _MOSTLY else 0

@@ -9,160 +9,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from dataclasses import replace
 
-from playbook.readers import text
+from playbook.readers import notable_words, text
 from playbook.readers.rows import Rows
 
-# kind, pattern; the first that fits decides. The texts are those of PyTorch, CUDA, NCCL, DeepSpeed, Megatron-LM,
-# fairseq, apex, transformers, Lightning, slurm and the kernel's messages to a terminal.
-_KINDS: tuple[tuple[str, re.Pattern[str]], ...] = (
-    ("xid", re.compile(r"NVRM: Xid|\bXid \(PCI|SXid \(PCI")),
-    (
-        "oom",
-        re.compile(
-            r"(?:CUDA|HIP|NPU|XPU|MPS backend|GPU)\b.{0,20} out of memory|OutOfMemoryError"
-            r"|OOM: Ran out of memory|out of memory\. Tried to allocate"
-            r"|CUBLAS_STATUS_ALLOC_FAILED|CUDNN_STATUS_ALLOC_FAILED|cudaErrorMemoryAllocation"
-            r"|DefaultCPUAllocator: (?:can't|not enough)"
-            r"|Failed to CUDA (?:c|m)alloc|RESOURCE_EXHAUSTED|^MemoryError\b|\bCannot allocate memory\b",
-            re.IGNORECASE,
-        ),
-    ),
-    (
-        "killed",
-        re.compile(
-            r"oom[_-]kill(?:er)?\b|DUE TO (?:TIME LIMIT|PREEMPTION|NODE FAILURE|TASK FAILURE)|CANCELLED AT"
-            r"|\bSIGKILL\b|\bSIGTERM\b(?!.*ignor)"
-            r"|got signal: ?\d+|[Rr]eceived (?:signal )?\d+ death signal|\bsignal 9\b|\bsignal 15\b"
-            r"|killed by signal|^\s*Killed\s*$|: \d+ Killed\b"
-            r"|^KeyboardInterrupt|exited on signal|Terminated\s*$|Caught signal (?:15|9|2)\b|preempted\b"
-            r"|main process received SIG(?:INT|TERM)",
-        ),
-    ),
-    (
-        "segfault",
-        re.compile(
-            r"[Ss]egmentation fault|SIGSEGV|\bsegfault at|[Ss]ignal 11\b|\bSIGBUS\b|[Ss]ignal: Bus error"
-            r"|\bBus error\b|core dumped"
-        ),
-    ),
-    (
-        "nccl",
-        re.compile(
-            r"NCCL WARN|NCCL (?:error|timeout|failure)|[Nn][Cc][Cc][Ll] (?:operation"
-            r"|communicator).{0,40}(?:fail|abort|time|error)|DistBackendError"
-            r"|nccl(?:System|UnhandledCuda|Internal|Remote|InvalidUsage|InvalidArgument)(?:Error)?\b"
-            r"|Watchdog caught collective|collective operation timeout"
-            r"|ProcessGroupNCCL(?:'s)? (?:watchdog|heartbeat)|[Hh]eartbeat monitor timed out"
-            r"|[Dd]etected mismatch between collectives"
-            r"|Some NCCL operations have failed|monitoredBarrier|store->get|[Tt]imed out.{0,60}(?:store"
-            r"|barrier|clients|rendezvous)|DistStoreError"
-            r"|Connection (?:closed by|reset by) (?:remote )?peer|Socket Timeout|HCCL.{0,60}(?:[Ee]rror"
-            r"|fail|time ?out)|Timeout at NCCL work|async(?:hronous)? NCCL",
-        ),
-    ),
-    (
-        "cuda-error",
-        re.compile(
-            r"CUDA (?:driver )?error|HIP error|device-side assert|cudaError(?!MemoryAlloc)\w+"
-            r"|CUDA_ERROR_\w+|CUBLAS_STATUS_(?!SUCCESS|ALLOC)\w+"
-            r"|CUDNN_STATUS_(?!SUCCESS|ALLOC)\w+|illegal memory access|[Uu]ncorrectable ECC"
-            r"|unspecified launch failure|CUDA initialization"
-            r"|\.cu:\d+:.*Assertion|Assertion `[^`']*' ?failed|Assertion `[^`]*` failed",
-        ),
-    ),
-    (
-        "warning-loss-scale",
-        re.compile(
-            r"[Mm]inimum loss scale|loss scale (?:is )?already at (?:its )?minimum"
-            r"|[Cc]urrent loss scale already at minimum|tried to decrease below|"
-            r"[Cc]annot decrease (?:loss )?scale|loss scale.{0,30}(?:too small|too low)",
-        ),
-    ),
-    (
-        "overflow-skip",
-        re.compile(
-            r"OVERFLOW!|[Gg]rad(?:ient)?s? overflow|Overflow detected|[Ss]kipping (?:this |the )?(?:step"
-            r"|update|optimizer step|iteration|batch)\b"
-            r"|ignoring gradient|[Ss]kip(?:ped)? (?:step|update|iteration).{0,40}(?:nan|inf|overflow"
-            r"|spike)|Reducing dynamic loss scale from",
-        ),
-    ),
-    (
-        "nan-line",
-        re.compile(
-            r"(?:\b(?:nans?|inf|infs|infinite|infinity|non-?finite)\b.{0,50}?\b(?:found|detect\w*"
-            r"|encounter\w*|return\w*|appear\w*|stopping|abort\w*|exit\w*"
-            r"|skip\w*|terminat\w*|values? in|in (?:the )?(?:local )?(?:loss|grad\w*|output|input|param\w*"
-            r"|weight\w*|activation\w*|forward|backward|logits?|batch))\b)"
-            r"|(?:\b(?:found|detect\w*|encounter\w*|return\w*|contain\w*|got|is|are|was|became|becomes?"
-            r"|went|produced|hit)\b.{0,25}?\b(?:nans?|non-?finite|infinite|inf)\b(?!\w|=|: ?\d))",
-            re.IGNORECASE,
-        ),
-    ),
-    (
-        "io-error",
-        re.compile(
-            r"No space left on device|Stale (?:NFS )?file handle|Input/output error|Disk quota exceeded"
-            r"|PytorchStream(?:Reader|Writer) failed"
-            r"|insufficient shared memory|Transport endpoint is not connected|Read-only file system",
-        ),
-    ),
-    (
-        "resume",
-        re.compile(
-            r"\b[Rr]esum(?:ed|ing) (?:from|at|training|run|checkpoint|the)\b|\b(?:[Ll]oad(?:ed|ing)"
-            r"|[Rr]estor(?:ed|ing)) (?:(?:the|a|from|model|training|full|sharded|"
-            r"distributed|latest|state|optimizer)\s)*(?:checkpoint|ckpt)\b(?! shards)"
-            r"|will not load any checkpoints|will start from random"
-            r"|Continuing training from|[Ss]tarting training from (?:step|iteration|epoch|checkpoint)"
-            r"|[Cc]heckpoint loaded|[Rr]estarting from"
-            r"|Successfully loaded checkpoint|[Ss]kip(?:ping)? (?:the )?first \d+ (?:batches|epochs)",
-        ),
-    ),
-    (
-        "checkpoint",
-        re.compile(
-            r"\b[Ss]av(?:ed|ing) (?:(?:the|a|full|sharded|model|training|new|last|best|final|unsharded"
-            r"|intermediate|distributed|state|to)\s)*(?:checkpoint|ckpt)\b"
-            r"|Saving model (?:checkpoint|weights)|[Cc]heckpoint (?:was )?saved|[Ss]aved checkpoint"
-            r"|successfully saved checkpoint|Finished saving checkpoint"
-            r"|(?:[Ff]ailed|[Ee]rror|unable|[Uu]nable).{0,30}\b(?:sav|writ|load"
-            r"|read)\w*.{0,30}(?:checkpoint|ckpt)|[Cc]hecksum mismatch",
-        ),
-    ),
-)
-_CRASHES = frozenset(("oom", "killed", "segfault", "nccl", "cuda-error", "traceback"))
-
-# Lower-case fragments, one of which every notable line has; most lines have none and cost no regular expression.
-_HINTS = (
-    "traceback", "error", "memory", "oom", "kill", "signal", "segfault", "nccl", "hccl", "cuda", "cublas", "cudnn",
-    "xid", "overflow", "skip", "scale", "nan", " inf", "finite", "resum", "checkpoint", "ckpt", "restor",
-    "cancelled", "assert", "sigterm", "sigbus", "terminated", "core dumped", "ignoring gradient", "timed out",
-    "timeout", "death", "preempt", "no space", "quota", "stale", "watchdog", "start from random",
-    "starting training", "continuing training", "exhausted", "uncorrectable", "barrier", "collective", "interrupt",
-    "sigint", "fault", "failed", "exitcode", "connection", "local_rank",
-)  # fmt: skip
-
-# Harmless lines that look like more (README of the collection: rule 11).
-_HARMLESS = re.compile(
-    r"^No Grad overflow|not loading|[Ss]tarting training from (?:step|iteration|epoch) [01]\b"
-    r"|NCCL_ASYNC_ERROR_HANDLING|destroy_process_group|NCCL INFO|TORCH_NCCL_\w+ ?(?:is|=)"
-    r"|nan_to_num|check_for_nan|inotify_add_watch"
-    r"|^(?!.*Skipping).*\bhysteresis\b|skip_nan|ignore_nan|ignores?_index"
-    r"|loading checkpoint shards|Set(?:ting)? CUDA|FutureWarning|DeprecationWarning"
-    r"|nan iterations: +0|exits? successfully|--\w*(?:resume|checkpoint)"
-    r"|^Compile with `TORCH_USE_CUDA_DSA`|^For debugging consider|^CUDA kernel errors might|CUDA_LAUNCH_BLOCKING=1",
-    re.IGNORECASE,
-)
-# What source code looks like (logs of modded-nanogpt print their whole script) and lines of printed configurations.
-_CODE = re.compile(
-    r"^\s*(?:def |class |import |from \w[\w.]* import |if [^:]*:\s*$|elif |else:"
-    r"|for \w.* in .*:\s*$|while .*:\s*$|return\b|raise \w|print\w*\(|assert |with .*:\s*$"
-    r"|try:|except\b.*:|@\w|#|\"\"\"|'''|[\w.\[\]]+(?:, ?[\w.\[\]]+)* ?(?:=|\+=|-=|:=) |self\."
-    r"|super\(|[fr]?[\"']|//|/\*|[{}\])]|\w+\(\w*\)?[,)]*$)"
-    r"|\{[a-z_]\w*(?:[.\[(:!}])|\.{4,} \S|^\s*\w+ \.{2,}|^\+ |^\s*\(\w+\): \w+\("
-)
 _START = re.compile(r"^\s*(?:\+ )?(?:Exception Group )?Traceback \(most recent call last\)")
 _CHAINED = re.compile(r"During handling of the above exception|The above exception was the direct cause")
 _EXCEPTION = re.compile(
@@ -196,6 +47,9 @@ _SCALE = re.compile(
 _FROM = re.compile(r"(?:[Aa]ttempted loss scale: ?|loss scale from )([\d.]+(?:e[+-]?\d+)?)")
 _GROWN = re.compile(r"Increasing dynamic loss scale from [\d.e+]+ to (\d+(?:\.\d*)?)")
 _AT = re.compile(r"^[Gg]rad overflow on iteration:? (\d+)")
+_EXIT = re.compile(r"\bexitcode\s*:\s*-(\d+)")  # the signal that ended a worker
+_EXITS = {"9": "killed", "15": "killed", "11": "segfault", "7": "segfault", "6": "killed"}
+_ALONE = re.compile(r"(?:Error|Exception|Interrupt|Failure)$")  # an exception that is told without its traceback
 _FRAMES = 400  # lines of one traceback: beyond that it is no longer one
 
 
@@ -213,7 +67,7 @@ def watch(rows: Rows) -> Callable[[int, str], None]:
     builder = rows.builder
     opened: dict[int | None, _Open] = {}
     said: dict[tuple[str, int | None, str], int] = {}
-    state = {"pulse": -1, "crashed": -1, "at": -1, "root_rank": -1, "grown": -1}
+    state = {"pulse": -1, "crashed": -1, "at": -1, "root_rank": -1, "grown": -1, "launcher": -1}
 
     def emit(kind: str, body: str, number: int, rank: int | None, time: str | None, launcher: bool = False) -> None:
         if state["pulse"] != rows.pulse:
@@ -242,10 +96,12 @@ def watch(rows: Rows) -> Callable[[int, str], None]:
         if (mark := (kind, rank, key + (second if kind == "overflow-skip" else ""))) in said:
             return
         said[mark] = number
-        if kind in _CRASHES:
+        if kind in notable_words.CRASHES:
             state["crashed"] = rows.pulse
         if scale is not None:
             rows.point("loss_scale", scale, number)
+        if launcher:
+            state["launcher"] = len(builder.events)
         builder.event(body.strip(), kind, number, step, rank, time)
 
     def close(rank: int | None) -> None:
@@ -254,7 +110,8 @@ def watch(rows: Rows) -> Callable[[int, str], None]:
             return
         name = trace.said.split(":")[0]
         launcher = trace.launcher or _LAUNCHER_NAME.search(name) is not None
-        kind = next((kind for kind, pattern in _KINDS[:6] if pattern.search(trace.said)), "traceback")
+        kind = notable_words.kind_of_exception(trace.said)
+        kind = "launcher" if launcher and kind == "traceback" else kind
         emit(kind, trace.said, trace.number, rank, trace.time, launcher)
 
     def inside(number: int, line: text.Line) -> bool:
@@ -294,8 +151,7 @@ def watch(rows: Rows) -> Callable[[int, str], None]:
             for rank in list(opened):
                 close(rank)
             return
-        low = raw.lower()
-        hinted = any(hint in low for hint in _HINTS)
+        hinted = notable_words.hinted(raw)
         if not hinted and not opened:
             return
         line = text.split(raw)
@@ -314,20 +170,28 @@ def watch(rows: Rows) -> Callable[[int, str], None]:
             return
         if hit := _RANK_ROW.match(body):
             state["root_rank"] = int(hit[1])
+            told = state["launcher"]
+            if 0 <= told < len(builder.events) and builder.events[told].rank is None:
+                builder.events[told] = replace(builder.events[told], rank=state["root_rank"])
             return
-        if _HARMLESS.search(body):
+        if notable_words.HARMLESS.search(body):
             return
         launcher = _LAUNCHER_LINE.search(raw) is not None
         if launcher:  # the workers have spoken
             for waiting in [rank for rank, trace in opened.items() if trace.said]:
                 close(waiting)
-        if not launcher and _CODE.search(body):
+        if not launcher and notable_words.CODE.search(body):
             return
-        kind = next((kind for kind, pattern in _KINDS if pattern.search(body)), None)
+        kind = notable_words.kind_of(body)
+        if kind is None and launcher and (hit := _EXIT.search(body)):
+            kind = _EXITS.get(hit[1])
+        if kind is None and (hit := _EXCEPTION.match(body)) and not hit["name"].endswith("Warning"):
+            launcher = launcher or _LAUNCHER_NAME.search(body) is not None
+            kind = "launcher" if launcher else "traceback" if _ALONE.search(hit["name"]) else None
         if kind is None:
             return
         rank = line.rank
-        if rank is None and kind in _CRASHES and (hit := _RANK_IN.search(body)):
+        if rank is None and kind in notable_words.CRASHES and (hit := _RANK_IN.search(body)):
             rank = int(hit[1])
         if rank is None and launcher and state["root_rank"] >= 0:
             rank = state["root_rank"]

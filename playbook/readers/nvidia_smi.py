@@ -51,6 +51,12 @@ _DMON_NAMES = {
     "dbecc": "ecc_errors", "sbecc": "ecc_corrected", "xid": "xid",
 }  # fmt: skip
 _SLOW = re.compile(r"^clocks_(?:throttle|event)_reasons\.((?:hw|sw_thermal)\w*)")
+_REASONS = {
+    "hw_slowdown": "HW Slowdown",
+    "hw_thermal_slowdown": "HW Thermal Slowdown",
+    "hw_power_brake_slowdown": "HW Power Brake Slowdown",
+    "sw_thermal_slowdown": "SW Thermal Slowdown",
+}
 _VALUE = re.compile(r"^\s*(-?\d+(?:\.\d+)?)\s*(?:%|C|W|MHz|MiB|x)?\s*$")
 _BROKEN = re.compile(r"ERR!|Unknown Error|GPU is lost|requires reset", re.IGNORECASE)
 
@@ -135,7 +141,12 @@ def _query(builder: RunBuilder) -> Callable[[int, str], None]:
         for name, cell in row.items():
             if (hit := _SLOW.match(name)) and cell == "Active":
                 builder.event(
-                    f"GPU {gpu}: throttle reason {hit[1]}: Active", "gpu", number, step, gpu, row.get("timestamp")
+                    f"GPU {gpu}: {_REASONS.get(hit[1], hit[1])} : Active",
+                    "gpu",
+                    number,
+                    step,
+                    gpu,
+                    row.get("timestamp"),
                 )
             elif _BROKEN.search(cell):
                 builder.event(f"GPU {gpu}: {name}: {cell}", "gpu", number, step, gpu, row.get("timestamp"))

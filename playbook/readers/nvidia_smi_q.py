@@ -149,7 +149,7 @@ def _faults(
         name = path.rsplit("/", 1)[-1]
         number = _number(shown)
         if any(part in path for part in _REASONS) and name in _SLOW and shown == "Active":
-            say(f"throttle reason {name}: Active", line)
+            say(f"{name} : Active", line)
         elif (hit := _ECC.search(path)) and number:
             say(f"ECC errors, {hit[1].lower()}, {hit[2]}: {int(number)}", line)
         elif (
