@@ -25,9 +25,9 @@ from playbook.incidents.artifacts import digest
 from playbook.incidents.bundle import Bundle, Limits
 from playbook.incidents.record import Record
 from playbook.incidents.redact import Redactor, Rules, read_rules
-from playbook.knowledge.loader import Book
+from playbook.knowledge.loader import Book, load
 from playbook.workflow import exchange, regression
-from playbook.workflow.book import Library
+from playbook.workflow.book import Library, open_book
 from playbook.workflow.incident import Attached, Closing, attach, close
 from playbook.workflow.ingest import look
 from playbook.workflow.postmortem import SEVEN, curve_of, draw, markdown, postmortem
@@ -448,10 +448,8 @@ def pytest_in(folder: Path, project: Path) -> subprocess.CompletedProcess[str]:
     return subprocess.run(line, capture_output=True, text=True, cwd=folder, env=environment, check=False)
 
 
-def frozen(incident: str, out: Path, **options: str) -> regression.Frozen:
-    from playbook.workflow.book import open_book
-
-    return regression.freeze(incident, out, open_book([TINY], strict=False), None, **options)  # type: ignore[arg-type]
+def frozen(incident: str, out: Path, library: Library | None = None, **options: object) -> regression.Frozen:
+    return regression.freeze(incident, out, library or Library(load([TINY])), None, **options)  # type: ignore[arg-type]
 
 
 @pytest.mark.slow
@@ -461,7 +459,7 @@ def test_the_written_test_passes_and_can_fail(incident: str, tiny: Book, tmp_pat
     attach(incident, Attached((captured(tmp_path / "caps", input_ids=ids),)), tiny)
     (tmp_path / "ourstep.py").write_text(STEP)
     out = tmp_path / "reg"
-    done = frozen(incident, out, call="ourstep:loss", data="ourstep:data")
+    done = frozen(incident, out, open_book([TINY]), call="ourstep:loss", data="ourstep:data")
     assert done.parts == ("verdict", "rule", "data", "callable")
     assert [b.split(":")[0] for b in done.broken] == ["length", "length", "token-range"]
     result = pytest_in(out, tmp_path)
@@ -478,10 +476,8 @@ def test_the_written_test_passes_and_can_fail(incident: str, tiny: Book, tmp_pat
 
 
 def test_a_scene_replays_byte_for_byte(incident: str, tmp_path: Path) -> None:
-    from playbook.workflow.book import open_book
-
     frozen(incident, tmp_path / "r")
-    library = open_book([TINY], strict=False)
+    library = Library(load([TINY]))
     assert regression.replayed_bytes(tmp_path / "r", library) == (tmp_path / "r" / "expected.json").read_bytes()
     assert not regression.replay_folder(tmp_path / "r", library).changed
     files = sorted(p.name for p in (tmp_path / "r").iterdir())
@@ -502,7 +498,7 @@ def test_an_artifact_is_not_written_over_another(incident: str, tmp_path: Path) 
     frozen(incident, tmp_path / "r")
     with pytest.raises(PlaybookError, match="is there already"):
         frozen(incident, tmp_path / "r")
-    frozen(incident, tmp_path / "r", overwrite=True)  # type: ignore[arg-type]
+    frozen(incident, tmp_path / "r", overwrite=True)
 
 
 @pytest.mark.parametrize("options", [{"call": "nomodule"}, {"call": "m:f"}, {"data": ":x"}])

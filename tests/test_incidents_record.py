@@ -156,6 +156,14 @@ def test_the_frozen_scene_is_the_smallest_that_says_the_same(tiny: Book) -> None
     assert len(data) < len(scene.freeze(found.run)) / 3
 
 
+def test_a_scene_never_grows_beyond_its_limit(tiny: Book, monkeypatch: pytest.MonkeyPatch) -> None:
+    found = look(spiked(20_000, 15_000), tiny)
+    monkeypatch.setattr("playbook.workflow.scenes.said", lambda evidence: object())  # no scene ever says the same
+    assert len(freeze_scene(found, tiny)) == len(scene.freeze(found.run))
+    monkeypatch.setattr("playbook.workflow.scenes.POINTS", 10_000)
+    assert scene.points([scene.thaw(freeze_scene(found, tiny))]) <= 10_000
+
+
 def test_line_ends_of_unicode_stay_inside_an_event(tiny: Book) -> None:
     from dataclasses import replace
 

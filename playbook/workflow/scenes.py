@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from playbook.findings import Evidence
-from playbook.incidents.scene import freeze, thaw, thin
+from playbook.incidents.scene import freeze, points, thaw, thin
 from playbook.knowledge.loader import Book
 from playbook.series import Run
 from playbook.workflow.ingest import Ingested, look
@@ -17,21 +17,28 @@ if TYPE_CHECKING:
 
 # (points kept whole around the onset, stretches elsewhere), tried in this order; then the whole run.
 LEVELS = ((500, 200), (5_000, 2_000), (50_000, 10_000))
+POINTS = 2_000_000  # of all series together, some 40 MB of text
 FILE_LIMIT = 2_000_000  # bytes of a log or configuration that are kept; a longer log loses its middle
 FILES = 20
 _TEXT = {".log", ".txt", ".out", ".err", ".json", ".yaml", ".yml", ".toml", ".cfg", ".ini"}
 
 
 def freeze_scene(found: Ingested, book: Book) -> bytes:
-    """The smallest scene on which the detectors say what they said about the run."""
+    """The smallest scene on which the detectors say what they said about the run.
+
+    Where only a scene beyond `POINTS` would do, the largest below it is kept: a replay then says what it sees in it.
+    """
     wanted = said(found.evidence)
     onset = found.symptom.step if found.symptom is not None else None
+    kept: bytes | None = None
     for around, buckets in LEVELS:
         small = thin(found.run, onset, around, buckets)
-        data = freeze(small, around=around, buckets=buckets)
-        if said(look(thaw(data), book).evidence) == wanted:
-            return data
-    return freeze(found.run)
+        if kept is not None and points([small]) > POINTS:
+            return kept
+        kept = freeze(small, around=around, buckets=buckets)
+        if said(look(thaw(kept), book).evidence) == wanted:
+            return kept
+    return freeze(found.run) if kept is None or points([found.run]) <= POINTS else kept
 
 
 def said(evidence: tuple[Evidence, ...]) -> list[tuple[str, str, int | None]]:
