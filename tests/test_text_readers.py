@@ -379,7 +379,7 @@ def test_known_shapes_are_read_as_new_ones(tmp_path: Path, seed: int) -> None:
     assert quickly.rows == slowly.rows
 
 
-# Lines that are notable only inside the output of their tool (a section of `nvidia-smi -q`, a table of dcgmi), and rows.
+# Lines that are notable only inside the output of their tool (nvidia-smi -q, a table of dcgmi), and rows.
 ONLY_IN_PLACE = re.compile(r"^\s+HW \w+.* : Active$|^\| \w+ +\| Fail|^# Out of bounds|^ iteration")
 
 
