@@ -484,3 +484,12 @@ def test_reading_stays_light_for_small_files() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+def test_a_table_without_a_step_column_is_refused_unless_its_rows_are_said_to_count(tmp_path: Path) -> None:
+    path = tmp_path / "loss.csv"
+    path.write_text("loss,acc\n2.0,0.1\n1.9,0.2\n1.8,0.3\n")
+    with pytest.raises(PlaybookError, match="no column counts steps"):
+        read([str(path)])
+    run = read([str(path)], step="#")
+    assert list(run.series["loss", None].steps) == [0, 1, 2]

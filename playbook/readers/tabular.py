@@ -16,6 +16,7 @@ from playbook.readers.names import epoch_name, plain, rank_name, step_names
 Columns = Mapping[str, np.ma.MaskedArray]
 
 MAP_HINT = "name the columns: --map loss=my_col --map step=my_step"
+ROW_NUMBER = "#"  # in `--map step=#`: the number of the row counts the steps
 _BIGGEST = 2.0**62
 _MAX_RANK = 1_000_000
 _NOBODY = -1  # rank of rows that the job logged once for all
@@ -96,7 +97,7 @@ def unroll(steps: np.ndarray, epochs: np.ndarray) -> np.ndarray:
 
 
 def _step_column(builder: RunBuilder, columns: Columns) -> str | None:
-    if builder.step_column is not None:
+    if builder.step_column is not None and builder.step_column != ROW_NUMBER:
         asked = plain(builder.step_column)
         found = next((raw for raw in columns if raw == builder.step_column), None)
         found = found or next((raw for raw in columns if plain(raw) == asked), None)
@@ -166,6 +167,11 @@ def _steps(
         if good.sum() >= _FULL * size and len(values) <= max(3, 1.5 * turns * len(np.unique(ranks))):
             steps, kept = _carried(np.where(good, np.ma.getdata(columns[epoch]), 0).astype(np.int64), good)
             return steps, None if good.all() else kept
+    if builder.reader == "csv" and epoch is None and builder.step_column != ROW_NUMBER:
+        # The order of a table's rows may mean nothing: whoever knows better says so.
+        names = ", ".join(list(columns)[:12])
+        hint = "name it with --map step=COLUMN, or take the row number with --map step=#"
+        raise PlaybookError(builder.path, f"no column counts steps (columns: {names})", hint, 1)
     hint = MAP_HINT if epoch is None else ""
     builder.problem(None, "no column counts steps; rows are counted from 0", hint, "no-step")
     steps = np.zeros(size, np.int64)
