@@ -3,7 +3,8 @@
 What it sees
     The rows of the gradient norm before the onset against the norm that was usual until then: `surges` (the last few
     rows at a multiple), `climbs` (a trend over some ten to two hundred steps), `normal`, `nonfinite`, `vanishes`.
-    With or without an onset `dead-from-start`: about zero in nearly every row from the first on.
+    With or without an onset `dead-from-start`: about zero in nearly every row from the first on; `alive` where the
+    fault is there from the first rows and the norm is not zero in them.
 Why it matters
     It splits the causes of a spike better than anything else that costs nothing: a norm that grows before the loss
     is the optimizer's doing, one that is normal until a one-step jump points at the batch (D3-tab-1, D3-tab-3,
@@ -31,7 +32,7 @@ from playbook.series import Run
 NAME = "grad_norm"
 NEEDS = ("grad_norm",)
 OPTIONAL = ("loss",)
-KINDS = ("surges", "climbs", "normal", "nonfinite", "vanishes", "dead-from-start")
+KINDS = ("surges", "climbs", "normal", "nonfinite", "vanishes", "dead-from-start", "alive")
 
 LEAST = 5  # rows before the onset
 WINDOW_STEPS = 300  # before the onset: the climb of D3-case took 200 steps, that of D0-case 10
@@ -57,6 +58,8 @@ def look(shared: Shared) -> Scan:
         return answer(NAME, out, f"{len(grad)} rows; no loss fault to look before")
     found = _before(shared, grad, begin)
     if found is None:
+        if alive := _alive(grad):
+            return answer(NAME, [alive], "")
         return blind(NAME, f"fewer than {LEAST} rows of the gradient norm before the onset at step {begin.step}")
     return answer(NAME, [found], "")
 
@@ -71,6 +74,15 @@ def _dead(grad: Curve) -> Finding | None:
     return finding(
         NAME, "dead-from-start", grad, index, text, 0.95, numbers={"median": float(np.median(v)), "rows": float(len(v))}
     )
+
+
+def _alive(grad: Curve) -> Finding | None:
+    index = np.flatnonzero(grad.finite)
+    v = np.abs(grad.values[index])
+    if len(v) < LEAST or float(v[:LEAST].min()) <= DEAD or float(np.median(v)) <= DEAD:
+        return None
+    text = f"gradient norm is {stats.number(float(v[0]))} in the first row and {stats.number(float(np.median(v)))} later"
+    return finding(NAME, "alive", grad, int(index[0]), text, 0.85)
 
 
 def _before(shared: Shared, grad: Curve, begin: Onset) -> Finding | None:

@@ -4,7 +4,8 @@ What it sees
     Rows far above the median of the 64 rows before them: about three times the level, or 1.25 times where that is
     enormous against the noise; in both cases clearly beyond what the tail of the run's own noise reaches.
     `transient` is back within 200 steps, `persistent` is not, `repeated` are three and more, `growing` are repeated
-    ones that become higher.
+    ones that become higher. The form of the surest one: `one-row` (off in one row, back in the next), `relaxes` (jumps
+    at once, comes down over many rows), `step` (jumps at once and stays), `builds-up` (climbs to its peak).
 Why it matters
     An isolated spike that recovers points at a batch or a moment of the network; one that stays high points at the
     learning rate, the data or damaged weights and calls for a rollback (D0-sym-2, D0-sym-3, D3-stop-1).
@@ -27,19 +28,22 @@ from playbook.detectors import stats
 from playbook.detectors.stats_curve import Curve
 from playbook.detectors.stats_excursions import RISE_BIG, Excursion, ordinary
 from playbook.detectors.stats_segments import Segment
-from playbook.detectors.stats_shared import MENTION, Shared, answer, blind, finding
+from playbook.detectors.stats_shared import DOUBTFUL, MENTION, Shared, answer, blind, finding
 from playbook.findings import Finding, Scan
 from playbook.series import Run
 
 NAME = "spike"
 NEEDS = ("loss",)
 OPTIONAL = ("lr", "epoch")
-KINDS = ("transient", "persistent", "repeated", "growing")
+KINDS = ("transient", "persistent", "repeated", "growing", "one-row", "relaxes", "step", "builds-up")
 
 LEAST = 8  # rows
 SWITCH = math.log(1.6)  # a planned switch of the data is smaller, and the loss comes down from it
 SLOW_ROWS = 20  # of a rise that relaxes as after a warm restart
 SHOWN = 20  # transient spikes told one by one
+DENSE = 5  # steps from row to row: a sparser log hides the form
+AT_ONCE, UPHILL = 3, 5  # rows to the peak of a jump and of a climb
+KEPT, LOST = 0.8, 0.35  # share of the first rise that a step keeps, and of the peak that a climb has in its first row
 
 
 def look(shared: Shared) -> Scan:
@@ -65,6 +69,7 @@ def look(shared: Shared) -> Scan:
         if kind == "persistent" or len(passing) <= SHOWN:
             out.append(_told(loss, e, kind, sure))
     out += _many(loss, passing)
+    out += _form(shared, out)
     return answer(NAME, out, f"{int(shared.good.sum())} rows of loss, none leaves its level")
 
 
@@ -121,6 +126,37 @@ def _told(loss: Curve, e: Excursion, kind: str, sure: float) -> Finding:
     }
     last = int(loss.steps[e.end - 1]) if e.end is not None else None
     return finding(NAME, kind, loss, e.start, text, sure, last_step=last, numbers=numbers)
+
+
+def _form(shared: Shared, told: list[Finding]) -> list[Finding]:
+    """The form of the surest excursion (of several the first), from a dense log."""
+    loss = shared.loss
+    assert loss is not None
+    sure = [f for f in told if f.kind in ("transient", "persistent") and f.confidence >= DOUBTFUL]
+    if not sure or loss.spacing > DENSE:
+        return []
+    best = max(sure, key=lambda f: (f.confidence, -(f.step or 0)))
+    e = next(e for _, e in shared.excursions if int(loss.steps[e.start]) == best.step)
+    stop = e.end if e.end is not None else len(loss)
+    rows = e.start + np.flatnonzero(shared.good[e.start : min(stop, e.start + 256)])
+    x = shared.domain.x(loss.values[rows]) - (shared.domain.x(np.array([loss.values[e.peak]]))[0] - e.rise)
+    to_peak = int(np.argmax(x))
+    n = stats.number
+    if e.recovered and len(x) <= 2:
+        kind, what = "one-row", f"is back after {len(x)} rows"
+    elif to_peak >= UPHILL and float(x[0]) < LOST * e.rise:
+        kind, what = "builds-up", f"takes {to_peak} rows to its peak"
+    elif to_peak <= AT_ONCE and e.recovered and len(x) > UPHILL:
+        kind, what = "relaxes", f"jumps at once and takes {len(x)} rows to come back"
+    elif len(x) >= 3 * UPHILL and float(np.median(x[-len(x) // 3 :])) > KEPT * float(np.median(x[:UPHILL])):
+        kind, what = "step", f"jumps at once and stays at {n(e.after)}"
+        if float(x[0]) < LOST * e.rise:
+            return []
+    elif to_peak <= AT_ONCE and len(x) > UPHILL:
+        kind, what = "relaxes", f"jumps at once and comes down to {n(e.final)}"
+    else:
+        return []
+    return [finding(NAME, kind, loss, e.start, f"the loss that leaves its level at step {best.step} {what}", 0.8)]
 
 
 def _many(loss: Curve, passing: list[tuple[Excursion, float]]) -> list[Finding]:
