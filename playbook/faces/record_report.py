@@ -33,7 +33,8 @@ def print_list(found: Sequence[Mapping[str, Any]], total: int, out: Console, w: 
         fixed = name in ("id", "status", "opened")
         table.add_column(w(name), no_wrap=fixed, overflow="fold", justify="right" if name == "USD" else "left")
     for row in found:
-        cause = row["cause"] or (f"{row['first_cause']}? {row['first_probability']:.0%}" if row["first_cause"] else "")
+        guess = row["first_cause"] if row["verdict"] == "incident" else None
+        cause = row["cause"] or (f"{guess}? {row['first_probability']:.0%}" if guess else "")
         table.add_row(
             row["id"], Text(w(row["status"]), style=_STYLE[row["status"]]), row["opened_at"][:10], row["symptom"] or "",
             Text(cause), f"{row['cost_usd']:,.0f}" if row["cost_usd"] else "", Text(row["title"]),
