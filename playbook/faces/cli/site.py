@@ -46,6 +46,7 @@ def build(
     from playbook.faces.site.build import Edition
     from playbook.faces.site.build import build as build_site
     from playbook.faces.words import words
+    from playbook.knowledge.overlay import translate
     from playbook.workflow.book import open_book
     from playbook.workflow.published import published
 
@@ -55,7 +56,8 @@ def build(
     if not base_url.startswith(("http://", "https://")):
         raise PlaybookError(f"--base-url {base_url}", "is no web address", "it begins with http:// or https://")
     began = time.monotonic()
-    editions = [Edition(code, words(code), open_book(packs, lang=code).book) for code in codes]
+    book = open_book(packs).book
+    editions = [Edition(code, words(code), translate(book, code)) for code in codes]
     incidents = () if no_incidents else published(db)
     built = build_site(out, editions, incidents, base_url, common.narrator(as_json))
     common.hush()

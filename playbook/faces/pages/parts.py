@@ -31,14 +31,17 @@ MOST_PAST = 12  # incidents and cases named on a page; the rest is in the list
 
 
 def notices(shelf: Shelf, entry: Entry, kind: str) -> tuple[Notice, ...]:
-    """Drafts and retired entries say so on top."""
+    """Drafts, retired entries and those that are not translated say so on top."""
     w = shelf.w
+    found = []
     if entry.status == "deprecated":
         ref = shelf.ref(kind, entry.use_instead) if entry.use_instead else None
-        return (Notice("warn", w("This entry is retired."), ref),)
+        found.append(Notice("warn", w("This entry is retired."), ref))
     if entry.status == "draft":
-        return (Notice("note", w("Draft: not yet held against a real incident.")),)
-    return ()
+        found.append(Notice("note", w("Draft: not yet held against a real incident.")))
+    if not shelf.translated(kind, entry.id):
+        found.append(Notice("note", w("Not translated yet; the English text is shown.")))
+    return tuple(found)
 
 
 def action(shelf: Shelf, fix: Fix, note: str = "") -> Action:

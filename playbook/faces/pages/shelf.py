@@ -43,6 +43,13 @@ class Shelf:
     numbers: Numbers
     w: Words
     incidents: tuple[Published, ...] = ()
+    original: Book | None = None
+
+    def translated(self, kind: str, entry_id: str) -> bool:
+        """Whether the entry is in the language of the page; an overlay leaves what it lacks as it was."""
+        if self.original is None or self.original is self.book:
+            return True
+        return self.book.entries[kind][entry_id] is not self.original.entries[kind].get(entry_id)
 
     # References
 

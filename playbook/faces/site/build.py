@@ -20,7 +20,7 @@ from playbook.faces.pages.shelf import Shelf
 from playbook.faces.site import feeds, search, tables
 from playbook.faces.site.parallel import spread
 from playbook.faces.site.render import Renderer
-from playbook.faces.words import Words
+from playbook.faces.words import ENGLISH, Words
 from playbook.findings import Evidence
 from playbook.knowledge.loader import Book
 from playbook.workflow.published import Published, Strip, case_strips
@@ -72,14 +72,15 @@ def _files(
     editions: Sequence[Edition], incidents: tuple[Published, ...], base_url: str, say: Callable[[str], None]
 ) -> Iterator[tuple[str, bytes]]:
     """(path, bytes) of every file of the site."""
-    source = editions[0].book
+    english = next((e.book for e in editions if e.lang == ENGLISH), None)
+    source = english or editions[0].book
     version = version_of(source)
     numbers = Numbers(source)
     numbers.prepare()
     say(f"walking {len(source.cases)} cases")
     walks, curves = _cases(numbers)
     languages = tuple(e.lang for e in editions)
-    shelves = {e.lang: Shelf(e.book, numbers, e.words, incidents) for e in editions}
+    shelves = {e.lang: Shelf(e.book, numbers, e.words, incidents, english) for e in editions}
 
     def edition(lang: str) -> list[tuple[str, bytes]]:
         return list(_edition(Renderer(shelves[lang], lang, languages), version, walks, curves, base_url))
