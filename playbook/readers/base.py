@@ -9,6 +9,7 @@ and says so with `builder.problem`; it raises `PlaybookError` only where nothing
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, Protocol
@@ -26,6 +27,8 @@ _MAX_EVENTS = 5_000  # of one file: a log that repeats one warning a million tim
 _MAX_PROBLEMS = 50
 _BIGGEST_STEP = 2**62
 _EPOCHS = 1e8  # seconds: no step lasts three years
+_BY_LAYER = frozenset({"activation_max"})  # families whose members are kept beside their maximum
+_MOST_LAYERS = 512
 _CLOCK = 20  # points in a row that grow: durations vary
 
 Chunk = tuple[np.ndarray, np.ndarray, np.ndarray | None]  # steps, values, lines
@@ -228,7 +231,12 @@ class RunBuilder:
             if metric == "step_time" and _is_clock(values):
                 metric_of.pop(raw, None)
                 continue
-            series[metric, rank] = Series(metric, rank, steps, values, lines, Origin(self.path, None, self.reader), raw)
+            origin = Origin(self.path, None, self.reader)
+            series[metric, rank] = Series(metric, rank, steps, values, lines, origin, raw)
+            if metric in _BY_LAYER and 1 < len(named) <= _MOST_LAYERS:
+                for name, (steps, values, lines) in named:
+                    member = f"{metric}/{_layer(name)}"
+                    series[member, rank] = Series(member, rank, steps, values, lines, origin, name)
         return series, [raw for raw in sorted(counts.keys() | self._seen) if raw not in metric_of]
 
 
@@ -249,6 +257,13 @@ def _joined(chunks: list[Chunk]) -> Chunk:
         np.concatenate([chunk[1] for chunk in chunks]),
         np.concatenate(lines) if len(lines) == len(chunks) else None,
     )
+
+
+def _layer(raw: str) -> str:
+    """The part of a member's name that names the layer: `act/max layer 3 mlp` -> `layer.3.mlp`."""
+    name = plain(raw)
+    found = re.search(r"(?:layers?|blocks?|h) ?\d+.*$|\d+.*$", name)
+    return (found[0] if found else name).replace(" ", ".")
 
 
 def _highest(named: list[tuple[str, Chunk]]) -> tuple[str, Chunk]:

@@ -33,7 +33,7 @@ def config_of(plan: Plan) -> dict[str, Any]:
         "learning_rate": plan.lr, "warmup_steps": plan.warmup, "max_steps": plan.steps, "lr_scheduler_type": plan.schedule,
         "per_device_train_batch_size": plan.batch, "optim": plan.optimizer, "adam_beta2": plan.betas[1],
         "vocab_size": VOCAB, "world_size": plan.ranks or 1, "adam_epsilon": plan.eps, "weight_decay": plan.weight_decay, "max_grad_norm": plan.clip or 0.0,
-        "fp16": plan.precision == "fp16", "bf16": plan.precision.startswith("bf16"),
+        "fp16": plan.precision == "fp16", "bf16": plan.precision.startswith("bf16"), **plan.config,
     }  # fmt: skip
 
 
@@ -71,6 +71,7 @@ def main(only: list[str]) -> None:
             key = f"{name}-{seed}"
             truth[key] = {
                 "class": fault.class_,
+                "looks_like": list(fault.looks_like),
                 "onset": fault.onset,
                 "symptoms": list(fault.symptoms),
                 "steps": fault.plan.steps,

@@ -72,6 +72,12 @@ class Model(nn.Module):
             x = rounded(block(x), self.shape.half)
         return self.head(self.norm(x))
 
+    def extremes(self) -> dict[str, float]:
+        """Largest absolute activations of the last forward pass, by layer, and the largest attention logit."""
+        found = {f"activation_max/layers.{i}.{part}": size for i, b in enumerate(self.blocks) for part, size in b.seen.items()}
+        logits = [found.pop(name) for name in list(found) if name.endswith(".logits")]
+        return {**found, "attention_logit_max": max(logits)}
+
 
 class Block(nn.Module):
     def __init__(self, shape: Shape) -> None:
@@ -80,6 +86,7 @@ class Block(nn.Module):
         self.one, self.two = (nn.LayerNorm(WIDTH, eps=max(shape.norm_eps, 1e-12)) for _ in range(2))
         self.mix, self.out = nn.Linear(WIDTH, 3 * WIDTH), nn.Linear(WIDTH, WIDTH)
         self.up, self.down = nn.Linear(WIDTH, 4 * WIDTH), nn.Linear(4 * WIDTH, WIDTH)
+        self.seen: dict[str, float] = {}
 
     def forward(self, x: Tensor) -> Tensor:
         b, t, _ = x.shape
@@ -88,8 +95,12 @@ class Block(nn.Module):
         if not self.shape.leak:
             logits = logits.masked_fill(torch.ones(t, t).triu(1).bool(), float("-inf"))
         mixed = (torch.softmax(logits, -1) @ v).transpose(1, 2).reshape(b, t, WIDTH)
-        x = x + F.dropout(self.out(mixed), self.shape.dropout, self.training)
-        return x + F.dropout(self.down(F.gelu(self.up(self.two(x)))), self.shape.dropout, self.training)
+        attention = self.out(mixed)
+        x = x + F.dropout(attention, self.shape.dropout, self.training)
+        mlp = self.down(F.gelu(self.up(self.two(x))))
+        seen = {"attention": attention, "mlp": mlp, "logits": logits.masked_fill(logits == float("-inf"), 0.0)}
+        self.seen = {name: float(part.detach().abs().max()) for name, part in seen.items()}
+        return x + F.dropout(mlp, self.shape.dropout, self.training)
 
 
 def rounded(x: Tensor, half: str) -> Tensor:

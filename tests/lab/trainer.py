@@ -1,7 +1,9 @@
 """One training run: an ordinary loop with the places where faults are put in.
 
 `Plan` says how the run is made; hooks change the loss, the batch, the gradient or the state at a step. Logged per step:
-loss, grad_norm (before clipping), lr, and where there is one the loss scale; with `ranks` the local loss of each rank.
+loss, grad_norm (before clipping), lr, and where there is one the loss scale; with `ranks` the local loss of each rank;
+with `extra` what else a careful job would log. Clocks and sensors are not those of the machine but made up by the row
+hook, so that a run made twice is the same.
 """
 
 from __future__ import annotations
@@ -44,12 +46,15 @@ class Plan:
     hooks: dict[str, Callable[..., Any]] = field(default_factory=dict)
     resume_at: int | None = None
     resume: tuple[str, ...] = ()  # what is lost at the resume
+    extra: tuple[str, ...] = ()  # layers | embedding | evaluation | weights | epoch
+    clip_scaled: bool = False  # the clip sees the gradient with the loss scale still in it
     config: dict[str, Any] = field(default_factory=dict)
 
     def with_(self, **changes: Any) -> Plan:
         return replace(self, **changes)
 
 
+EVALUATE = 20  # steps between two evaluations
 LOST = 20  # steps between the last checkpoint and the end of a job that is resumed
 
 
@@ -162,7 +167,10 @@ def train(plan: Plan, seed: int) -> list[dict[str, float]]:
         optimizer.zero_grad()
         if loss.requires_grad:
             (loss * (scale or 1.0)).backward()
-        skipped, norm = _unscale(plan, model, scale, step)
+        skipped, norm = _unscale(plan, model, scale, step, saved is not None and saved.used)
+        limit = plan.clip
+        if plan.clip_scaled and limit is not None:
+            norm, limit = norm * scale, limit  # the norm as logged and as compared
         if plan.scale:
             if skipped:
                 scale, good = max(scale / 2, 1.0), 0
@@ -171,10 +179,10 @@ def train(plan: Plan, seed: int) -> list[dict[str, float]]:
                 if good >= 100:
                     scale, good = scale * 2, 0
         if not skipped:
-            if plan.clip is not None and math.isfinite(norm) and norm > plan.clip:
+            if limit is not None and math.isfinite(norm) and norm > limit:
                 for p in model.parameters():
                     if p.grad is not None:
-                        p.grad.mul_(plan.clip / norm)
+                        p.grad.mul_(limit / norm)
             optimizer.step()
             if plan.precision == "bf16-pure":
                 with torch.no_grad():
@@ -187,8 +195,30 @@ def train(plan: Plan, seed: int) -> list[dict[str, float]]:
             if plan.ranks:
                 for r, part in enumerate(per_sample.detach().chunk(plan.ranks)):
                     row[f"rank{r}/loss"] = float(part.mean())
+            row |= _extra(plan, model, chain, step)
             rows.append(plan.hooks.get("row", lambda _, x: x)(step, row))
     return rows
+
+
+def _extra(plan: Plan, model: Model, chain: Chain, step: int) -> dict[str, float]:
+    """What a careful job logs besides."""
+    row: dict[str, float] = model.extremes() if "layers" in plan.extra else {}
+    if "embedding" in plan.extra and model.embed.weight.grad is not None:
+        row["embedding_grad_norm"] = float(model.embed.weight.grad.norm())
+    if "weights" in plan.extra:
+        row["param_norm"] = math.sqrt(sum(float((p.detach() ** 2).sum()) for p in model.parameters()))
+    if "epoch" in plan.extra:
+        row["epoch"] = step * plan.batch / chain.size
+    if "evaluation" in plan.extra and step % EVALUATE == 0:
+        held_out = torch.arange(chain.size - 256, chain.size)
+        tokens, labels = chain.batch(held_out)
+        if "evaluate" in plan.hooks:
+            tokens, labels = plan.hooks["evaluate"](step, tokens, labels)
+        model.eval()
+        with torch.no_grad():
+            row["eval_loss"] = float(F.cross_entropy(model(tokens).flatten(0, 1), labels.flatten()))
+        model.train()
+    return row
 
 
 def loss_of(plan: Plan, model: Model, tokens: Tensor, labels: Tensor, step: int) -> tuple[Tensor, Tensor]:
@@ -203,6 +233,8 @@ def loss_of(plan: Plan, model: Model, tokens: Tensor, labels: Tensor, step: int)
     each = F.cross_entropy(logits.flatten(0, 1), labels.flatten(), reduction="none", ignore_index=-100).view(
         labels.shape
     )
+    if "each" in plan.hooks:
+        each = plan.hooks["each"](step, each)
     if "loss" in plan.hooks:
         loss = plan.hooks["loss"](step, logits, labels, each)
     else:
@@ -210,7 +242,7 @@ def loss_of(plan: Plan, model: Model, tokens: Tensor, labels: Tensor, step: int)
     return loss, each.mean(1)
 
 
-def _unscale(plan: Plan, model: Model, scale: float, step: int) -> tuple[bool, float]:
+def _unscale(plan: Plan, model: Model, scale: float, step: int, resumed: bool) -> tuple[bool, float]:
     """(was the step skipped, gradient norm); under fp16 the scaled gradient must fit the format."""
     grads = [p.grad for p in model.parameters() if p.grad is not None]
     if not grads:
@@ -220,6 +252,9 @@ def _unscale(plan: Plan, model: Model, scale: float, step: int) -> tuple[bool, f
             g[g.abs() > FP16_MAX] = float("inf")
             g[g.abs() < 6e-8] = 0.0
             g.div_(scale)
+    if resumed and "world size" in plan.resume:  # four processes instead of one, and the sum is not divided
+        for g in grads:
+            g.mul_(4.0)
     if "gradient" in plan.hooks:
         plan.hooks["gradient"](step, grads, scale)
     norm = float(torch.sqrt(sum((g.double() ** 2).sum() for g in grads)))
