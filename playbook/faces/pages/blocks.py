@@ -340,7 +340,6 @@ class TickItem:
     why: str
     refs: tuple[Ref, ...]
     snippets: tuple[tuple[str, str], ...]
-    sources: tuple[Ref | Web, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -122,7 +122,8 @@ def class_word(shelf: Shelf, name: str) -> str:
     """The meaning of a class of causes, else the name."""
     info = shelf.book.classes.get(name)
     meaning = info.get("meaning") if isinstance(info, dict) else None
-    return str(meaning or name.replace("_", " "))
+    text = str(meaning or name.replace("_", " "))
+    return shelf.w.table.get(text, text)  # written by the book's authors: it may have no translation
 
 
 def _case_word(shelf: Shelf, case: Case) -> str:

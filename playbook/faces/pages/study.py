@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from playbook.faces.pages.blocks import Choice, Facts, Page, Plain, Prose, Quiz, Ref, Section, TickItem, Ticks, Web
+from playbook.faces.pages.blocks import Choice, Facts, Page, Plain, Prose, Quiz, Section, TickItem, Ticks
 from playbook.faces.pages.parts import drop_empty, notices, refs_cell, sources_section
 from playbook.faces.pages.shelf import Shelf
 from playbook.knowledge.entries import Checklist, Question
@@ -12,7 +12,6 @@ def checklist_page(shelf: Shelf, checklist: Checklist) -> Page:
     w = shelf.w
     items = []
     for item in checklist.items:
-        sources = tuple(s for s in (shelf.source(key) for key in item.sources) if isinstance(s, (Ref, Web)))
         items.append(
             TickItem(
                 anchor=item.id,
@@ -20,7 +19,6 @@ def checklist_page(shelf: Shelf, checklist: Checklist) -> Page:
                 why=item.why,
                 refs=tuple(shelf.ref("causes", name) for name in item.prevents),
                 snippets=tuple(item.snippets.items()),
-                sources=sources,
             )
         )
     checked = [item.id for item in checklist.items if item.config]
@@ -34,7 +32,10 @@ def checklist_page(shelf: Shelf, checklist: Checklist) -> Page:
         id=checklist.id,
         title=checklist.title,
         lead=checklist.summary,
-        sections=(*sections, sources_section(shelf, checklist)),
+        sections=(
+            *sections,
+            sources_section(shelf, checklist, (key for item in checklist.items for key in item.sources)),
+        ),
         crumbs=(shelf.index("checklists"),),
         notices=notices(shelf, checklist, "checklists"),
     )
