@@ -93,7 +93,7 @@ def _states(ports: list[_Port], builder: RunBuilder) -> None:
                 "network",
                 port.line,
             )
-        elif port.name in rates and rates[port.name] < best[port.kind, layer]:
+        elif port.name in rates and rates[port.name] < best.get((port.kind, layer), 0.0):
             builder.event(
                 f"{port.name}: rate {rates[port.name]:g} Gb/s, others of its kind {best[port.kind, layer]:g} Gb/s",
                 "network",

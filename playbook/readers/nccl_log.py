@@ -33,8 +33,8 @@ _TESTS = re.compile(
     r"^# (?:nThread \d+ nGpus|Collective test starting|\s*size\s+count\s+type)|^#\s+size\s+(?:\(B\)\s+)?count\s+type"
 )
 _SIZE = re.compile(r"^\s+(\d{1,15})\s+(\d{1,15})\s+(\w+)\s+(\w+)\s+(-?\d+)")
-_TIMES = re.compile(r"^\s+[\d.]+\s+[\d.]+\s+(?P<bus>[\d.]+)\s+(?P<wrong>\d+|N/A)(?![\d.])")
-_AVERAGE = re.compile(r"^# Avg bus bandwidth\s*: ([\d.]+)")
+_TIMES = re.compile(r"^\s+[\d.]+\s+[\d.]+\s+(?P<bus>\d{1,9}(?:\.\d{1,9})?)\s+(?P<wrong>\d{1,12}|N/A)(?![\d.])")
+_AVERAGE = re.compile(r"^# Avg bus bandwidth\s*: (\d{1,9}(?:\.\d{1,9})?)(?![\d.])")
 _BOUNDS = re.compile(r"^# Out of bounds values : (\d+)")
 _MOSTLY = 0.9  # share of lines of NCCL in the first look: below it the file is the log of a job
 

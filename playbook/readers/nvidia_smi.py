@@ -153,7 +153,7 @@ def _query(builder: RunBuilder) -> Callable[[int, str], None]:
         width, widest = _value(row.get("pcie.link.width.current", "")), _value(row.get("pcie.link.width.max", ""))
         if width is not None and widest is not None and width < widest:
             builder.event(
-                f"GPU {gpu}: PCIe link width {int(width)}x of {int(widest)}x",
+                f"GPU {gpu}: PCIe link width {width:.0f}x of {widest:.0f}x",
                 "gpu",
                 number,
                 step,

@@ -151,7 +151,7 @@ def _faults(
         if any(part in path for part in _REASONS) and name in _SLOW and shown == "Active":
             say(f"{name} : Active", line)
         elif (hit := _ECC.search(path)) and number:
-            say(f"ECC errors, {hit[1].lower()}, {hit[2]}: {int(number)}", line)
+            say(f"ECC errors, {hit[1].lower()}, {hit[2]}: {number:.0f}", line)
         elif (
             path.endswith(
                 (
@@ -164,22 +164,22 @@ def _faults(
         ):
             say(f"{' '.join(path.split('/')[-2:])}: Yes", line)
         elif path.endswith("Remapped Rows/Uncorrectable Error") and number:
-            say(f"Remapped Rows Uncorrectable Error: {int(number)}", line)
+            say(f"Remapped Rows Uncorrectable Error: {number:.0f}", line)
         elif _BROKEN.search(f"{name} : {shown}"):
             say(f"{name}: {shown}", line)
     width, widest = get("Link Width/Current"), get("Link Width/Max")
     if width and widest and width[0] < widest[0]:
-        say(f"PCIe link width {int(width[0])}x of {int(widest[0])}x", width[1])
+        say(f"PCIe link width {width[0]:.0f}x of {widest[0]:.0f}x", width[1])
     busy, now, most = (
         get("Utilization/Gpu", "Utilization/GPU"),
         get("PCIe Generation/Current"),
         get("PCIe Generation/Max"),
     )
     if now and most and now[0] < most[0] and busy and busy[0] > 0:  # an idle GPU lowers its generation by itself
-        say(f"PCIe generation {int(now[0])} of {int(most[0])} under load", now[1])
+        say(f"PCIe generation {now[0]:.0f} of {most[0]:.0f} under load", now[1])
     temperature, limit = (
         get("Temperature/GPU Current Temp"),
         get("Temperature/GPU Max Operating Temp", "Temperature/GPU Slowdown Temp"),
     )
     if temperature and limit and limit[0] and temperature[0] >= limit[0]:
-        say(f"temperature {int(temperature[0])} C at or above its limit of {int(limit[0])} C", temperature[1])
+        say(f"temperature {temperature[0]:.0f} C at or above its limit of {limit[0]:.0f} C", temperature[1])

@@ -23,7 +23,7 @@ _KEPT_STEPS = 2  # distinct steps back that a repeated line is looked for: more 
 _CLASHES = 3  # times that a step is logged twice in a row before it is told: once or twice is a restart
 _CUT = 3  # points by which the ranks of one log may differ in length when it was cut in the middle of a step
 
-_ROW = 8_000  # characters of the longest line that may be a row
+_ROW = 4_000  # characters of the longest line that may be a row (Python refuses whole numbers of 4300 digits)
 _NOTABLE = 2_000  # characters of a line that are searched for notable words
 
 Piece = tuple[np.ndarray, np.ndarray, np.ndarray]  # steps, values, lines

@@ -13,8 +13,8 @@ from playbook.readers.source import Source
 NAME = "torchtitan"
 TITLE = "torchtitan log"
 
-_ROW = re.compile(r"\bstep: {1,10}([\d,]+) {1,10}(?=(?:loss|global_avg_loss|validation_loss|\w+_loss): )")
-_VALIDATE = re.compile(rf"\bvalidate step: {{1,10}}([\d,]+) {{1,10}}loss: {{1,10}}({text.NUM})")
+_ROW = re.compile(r"\bstep: {1,10}(\d[\d,]{0,14}) {1,10}(?=(?:loss|global_avg_loss|validation_loss|\w+_loss): )")
+_VALIDATE = re.compile(rf"\bvalidate step: {{1,10}}(\d[\d,]{{0,14}}) {{1,10}}loss: {{1,10}}({text.NUM})")
 _JOB = re.compile(r"\[titan\]|torchtitan")
 
 
