@@ -205,7 +205,11 @@ def test_the_command_exits_1_on_a_change_and_accepts(
 
 @pytest.mark.parametrize(
     ("arguments", "what"),
-    [(("nosuch",), "no case study"), (("--all", "tiny-lr"), "cannot go with IDs"), (("{tmp}",), "no regression artifact")],
+    [
+        (("nosuch",), "no case study"),
+        (("--all", "tiny-lr"), "cannot go with IDs"),
+        (("{tmp}",), "no regression artifact"),
+    ],
 )
 def test_bad_usage_is_one_line_and_exit_2(
     arguments: tuple[str, ...], what: str, only_tiny: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
