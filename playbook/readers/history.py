@@ -1,7 +1,8 @@
 """The bounded memory of a file that grows without end: the last rows of every series as logged, older ones thinned.
 
-Thinning halves the older rows by their step, so that series logged at the same steps keep the same ones; the first rows
-of every non-finite stretch and the rows around a restart stay, because a verdict hangs on them.
+Of the older rows one in 2, 4, 8, ... stays, evenly over the whole run and chosen by the step, so that series logged at
+the same steps keep the same ones; the first rows of every non-finite stretch and the rows around a restart stay too,
+because a verdict hangs on them.
 """
 
 from __future__ import annotations
@@ -28,50 +29,66 @@ _FIRST = 3  # rows of a non-finite stretch that are never thinned
 
 @dataclass(slots=True)
 class Track:
-    """The rows of one raw name and rank. steps int64[n], values float64[n], lines int64[n] or None."""
+    """The rows of one raw name and rank. steps int64[n], values float64[n], lines int64[n] or None.
+
+    Of the first `older` rows one in `stride` is there: those whose step is a multiple of `stride` times `unit`.
+    """
 
     steps: np.ndarray
     values: np.ndarray
     lines: np.ndarray | None
-    logged: int  # rows that there were in all
+    logged: int = 0  # rows that there were in all
+    older: int = 0
+    stride: int = 1
+    unit: int = 1
 
     def extend(self, steps: np.ndarray, values: np.ndarray, lines: np.ndarray | None, limit: int) -> None:
-        """Append rows; thin the older half where there are more than `limit`."""
+        """Append rows; thin the older ones where there are more than `limit`."""
         self.steps = np.concatenate([self.steps, steps])
         self.values = np.concatenate([self.values, values])
         known = self.lines is not None and lines is not None
         self.lines = np.concatenate([self.lines, lines]) if known else None
         self.logged += len(steps)
-        while len(self.steps) > limit:
-            before = len(self.steps)
-            keep = _chosen(self.steps, self.values, max(1, before - limit // 2))
-            self.steps, self.values = self.steps[keep], self.values[keep]
-            self.lines = None if self.lines is None else self.lines[keep]
+        if len(self.steps) <= limit:
+            return
+        half = limit // 2
+        if self.stride == 1:
+            ahead = np.diff(self.steps)
+            ahead = ahead[ahead > 0]
+            self.unit = max(1, int(np.median(ahead))) if len(ahead) else 1
+        leaving = len(self.steps) - half  # rows that are no longer among the newest
+        marked = _marked(self.steps[:leaving], self.values[:leaving])
+        fresh = np.arange(leaving) >= self.older
+        keep = ~fresh | self._even(leaving) | marked
+        while self.stride == 1 or keep.sum() > half:
+            self.stride *= 2
+            keep = self._even(leaving) | (marked & (marked.sum() <= half // 4))
+            if self.stride > max(self.logged, 2):  # steps that fit no grid
+                keep = np.zeros(leaving, bool)
+                keep[np.linspace(0, leaving - 1, half // 2).astype(int)] = True
+                break
+        self.older = int(keep.sum())
+        keep = np.concatenate([keep, np.ones(half, bool)])
+        self.steps, self.values = self.steps[keep], self.values[keep]
+        self.lines = None if self.lines is None else self.lines[keep]
+
+    def _even(self, count: int) -> np.ndarray:
+        even: np.ndarray = (self.steps[:count] // self.unit) % self.stride == 0
+        return even
 
 
-def _chosen(steps: np.ndarray, values: np.ndarray, older: int) -> np.ndarray:
-    """bool[n]: about half of the first `older` rows, and all others."""
-    keep = np.ones(len(steps), bool)
-    part = steps[:older]
-    ahead = np.diff(part)
-    ahead = ahead[ahead > 0]
-    spacing = max(1, int(np.median(ahead))) if len(ahead) else 1
-    even = (part // spacing) % 2 == 0
-    if not 0.3 <= float(np.mean(even)) <= 0.7:  # steps that fit no even grid
-        even = np.arange(older) % 2 == 0
-    odd = ~np.isfinite(values[:older])
+def _marked(steps: np.ndarray, values: np.ndarray) -> np.ndarray:
+    """bool[n]: the first rows of every non-finite stretch, and the rows on both sides of a restart."""
+    odd = ~np.isfinite(values)
     starts = odd & ~np.concatenate([[False], odd[:-1]])
     marked = starts.copy()
     for behind in range(1, _FIRST):
         marked[behind:] |= starts[:-behind]
     marked &= odd
-    turns = np.flatnonzero(np.diff(part) < 0)
+    turns = np.flatnonzero(np.diff(steps) < 0)
     marked[turns] = True
     marked[turns + 1] = True
-    if marked.sum() > older // 4:  # nothing but exceptions: they are no longer news
-        marked[:] = False
-    keep[:older] = even | marked
-    return keep
+    return marked
 
 
 @dataclass
@@ -93,7 +110,7 @@ class History:
         track = self.tracks.get(key)
         if track is None:
             empty = np.zeros(0, np.int64)
-            track = self.tracks[key] = Track(empty, np.zeros(0), empty, 0)
+            track = self.tracks[key] = Track(empty, np.zeros(0), empty)
         track.extend(steps, values, lines, self.limit)
 
     def owners(self, key: Key, fresh: Collection[Key]) -> list[Key]:
@@ -136,7 +153,8 @@ class History:
             _put(builder, raw, rank, track)
         builder.events += self.events
         builder.config.update(self.config)
-        builder.problems += [replace(problem, where=builder.path) for problem in self.problems]
+        known = {(p.code, p.what) for p in builder.problems}
+        builder.problems += [replace(p, where=builder.path) for p in self.problems if (p.code, p.what) not in known]
         builder.see(self.seen)
         builder.rows = rows  # rows of the file, and not of every series
 

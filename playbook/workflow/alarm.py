@@ -22,6 +22,7 @@ from playbook.workflow.ingest import Ingested
 CHAIN = 200  # steps: faults this close to one another are one incident (D3-stop-1), as in `detectors.onset`
 CHAIN_SHARE = 0.02  # or this share of the run
 CRASH = "hang-or-crash"
+SPIKES = frozenset(("transient-spike", "persistent-spike"))  # which of the two it is shows only later
 GOES_ON = 3  # rows behind the message of a crash that say the job runs again
 
 Kind = Literal["incident", "changed", "again", "over"]
@@ -60,6 +61,7 @@ class _Told:
     onset: int | None
     passing: bool
     evidence: Evidence
+    again: bool = False  # told as one more of its kind, and so far no alert of its own
     open: bool = True
     rolled_back: bool = False
     reach: int | None = None
@@ -113,10 +115,10 @@ class Alarm:
                 told = self._tell(seen, now, news)
             elif told.open or (not seen.passing and told.passing):
                 self._change(told, seen, found, news)
-            matched.setdefault(told.number, []).append(seen)
+            matched.setdefault(id(told), []).append(seen)
         for told in self._told:
             if told.open:
-                self._close(told, matched.get(told.number, []), found, now, known_from or {}, news)
+                self._close(told, matched.get(id(told), []), found, now, known_from or {}, news)
         return news
 
     def skip(self, found: Ingested) -> None:
@@ -167,7 +169,7 @@ class Alarm:
         return told.reach is not None and step <= told.reach + now.slack
 
     def _tell(self, seen: _Seen, now: _Now, news: list[News]) -> _Told:
-        again = seen.passing and any(t.passing and t.symptom == seen.evidence.state for t in self._told)
+        again = self._again(seen, now)
         if not again:
             self._count += 1
         told = _Told(
@@ -176,6 +178,7 @@ class Alarm:
             seen.evidence.step,
             seen.passing,
             seen.evidence,
+            again,
             restarts=_restarts(now.lead),
             rows=0 if now.lead is None else len(now.lead),
             names={seen.evidence.state},
@@ -187,6 +190,18 @@ class Alarm:
         self._told.append(told)
         news.append(News("again" if again else "incident", told.number, seen.evidence))
         return told
+
+    def _again(self, seen: _Seen, now: _Now) -> bool:
+        """One more of a kind that passes: also a spike that is too young to be called lasting."""
+        state = seen.evidence.state
+        if not seen.passing and not (state in SPIKES and self._young(seen.evidence, now)):
+            return False
+        kin = SPIKES if state in SPIKES else {state}
+        return any(told.passing and told.symptom in kin for told in self._told)
+
+    @staticmethod
+    def _young(evidence: Evidence, now: _Now) -> bool:
+        return evidence.step is not None and now.high is not None and now.high - evidence.step <= CHAIN
 
     def _change(self, told: _Told, seen: _Seen, found: Ingested, news: list[News]) -> None:
         """A fault of an incident that is known: tell where the verdict has another name for it now."""
@@ -202,8 +217,16 @@ class Alarm:
     def _close(
         self, told: _Told, seen: list[_Seen], found: Ingested, now: _Now, known_from: dict[str, int], news: list[News]
     ) -> None:
-        """Is an open incident over?"""
+        """Is an open incident over? And was one that was told as one more of its kind worse than that?"""
         because = ""
+        if seen:
+            told.passing = all(s.passing for s in seen)
+        if told.again and seen and not told.passing:
+            worst = next(s.evidence for s in seen if not s.passing)
+            if worst.state not in SPIKES or not self._young(worst, now):
+                self._count += 1
+                told.again, told.number = False, self._count
+                news.append(News("incident", told.number, worst))
         if not seen:
             origin = told.evidence.origin
             if origin is not None and origin.line is not None and origin.line < known_from.get(origin.path, 0):
