@@ -500,3 +500,21 @@ def test_a_line_that_all_ranks_repeat_is_one_event_and_a_label_keeps_them_apart(
     labelled = "".join(f"[rank{rank}]: {line}" for rank in range(4))
     events = _parsed(b"step 1 loss nan\n" + labelled.encode(), tmp_path / "log", "text_log").events
     assert [event.rank for event in events] == [0, 1, 2, 3]
+
+
+@pytest.mark.parametrize("sample", SAMPLES, ids=IDS)
+def test_a_long_head_does_not_hide_the_rows(sample: Path, tmp_path: Path) -> None:
+    """Warnings of a compiler fill the first look: whoever claims the log then finds the same rows."""
+    if sample.parent.name not in MINE[:10] or sample.name == "no_bars.log":
+        return
+    noise = "/opt/torch/utils/cpp_extension.py:283: UserWarning: your compiler (c++) is not compatible\n" * 1_000
+    path = tmp_path / sample.name
+    path.write_bytes(noise.encode() + sample.read_bytes())
+    shown = read(path)
+    assert shown.files[0].format == "text_log"
+    expected = _points(_parsed(sample.read_bytes(), tmp_path / "alone", sample.parent.name))
+    found = {
+        (metric, rank): [(int(s), repr(float(v))) for s, v in zip(one.steps, one.values, strict=True)]
+        for (metric, rank), one in shown.series.items()
+    }
+    assert found == expected

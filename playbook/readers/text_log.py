@@ -36,8 +36,8 @@ TITLE = "text log of any logger"
 FAMILIES = (
     loose.quick,
     megatron.taker,
-    hf_print.taker,
     fairseq.taker,
+    hf_print.taker,
     torchtitan.taker,
     litgpt.taker,
     olmo.taker,
