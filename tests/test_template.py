@@ -29,3 +29,15 @@ def test_a_template_loads_as_it_is(kind: str, tmp_path: Path) -> None:
 def test_what_is_no_place_is_refused(kind: str, entry_id: str) -> None:
     with pytest.raises(PlaybookError):
         template(kind, entry_id)
+
+
+def test_counts_of_two_packs_add_up(tmp_path: Path) -> None:
+    for name, n in (("a", 1), ("b", 2)):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "learned.yaml").write_text(
+            f"counts: {{lr_too_high: {{precision: {{bf16: {n}}}}}}}\ncases: [{name}]\n"
+        )
+    book = load([tmp_path / "a", tmp_path / "b"])
+    assert book.learned == {"counts": {"lr_too_high": {"precision": {"bf16": 3.0}}}, "cases": ["a", "b"]}
+    (tmp_path / "b" / "learned.yaml").write_text("counts: [1]\n")
+    assert [p.code for p in load([tmp_path / "a", tmp_path / "b"]).problems] == ["learned"]

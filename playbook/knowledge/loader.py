@@ -112,7 +112,7 @@ def load(folders: Iterable[Path]) -> Book:
         book.folders.append(folder)
         _load_sources(folder, book)
         _load_plain(folder / "classes.yaml", book.classes, book)
-        _load_plain(folder / "learned.yaml", book.learned, book)
+        _load_learned(folder / "learned.yaml", book)
         _load_plain(folder / "ledger.yaml", book.ledger, book)
         _load_plain(folder / "exceptions.yaml", book.exceptions, book)
         for kind in KINDS:
@@ -154,6 +154,27 @@ def _load_plain(path: Path, target: dict[str, Any], book: Book) -> None:
         return
     if isinstance(data, dict):
         target.update(data)
+
+
+def _load_learned(path: Path, book: Book) -> None:
+    """Counts of packs add up, and so do the incidents that were counted; a broken file is a problem of its own."""
+    found: dict[str, Any] = {}
+    _load_plain(path, found, book)
+    counts, cases = found.get("counts", {}), found.get("cases", [])
+    if not isinstance(counts, dict) or not isinstance(cases, list):
+        book.problems.append(
+            Problem(str(path), 1, "counts or cases is missing", "written by `knowledge learn`", "learned")
+        )
+        return
+    if not found:
+        return
+    total = book.learned.setdefault("counts", {})
+    for name, signals in counts.items():
+        for signal, states in signals.items():
+            row = total.setdefault(name, {}).setdefault(signal, {})
+            for state, n in states.items():
+                row[state] = row.get(state, 0.0) + float(n)
+    book.learned["cases"] = [*book.learned.get("cases", []), *cases]
 
 
 def _problem(error: Exception, path: Path) -> Problem:
