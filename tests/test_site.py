@@ -18,6 +18,7 @@ from playbook.faces.pages.shelf import FOLDERS
 from playbook.faces.site.build import MARKER, Edition, build
 from playbook.faces.words import Words, words
 from playbook.knowledge.loader import Book
+from playbook.knowledge.overlay import translate
 from tests.site_kit import HOSTILE, build_tiny, dead_links, digest, hostile_incident, incident, read_page, read_site
 
 TESTS = Path(__file__).parent
@@ -36,10 +37,27 @@ def tiny_site(tiny: Book, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def real_site(real_book: Book, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def timed_site(real_book: Book, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, float]:
+    """The real site in two languages, and the processor seconds that it took, children included."""
     out = tmp_path_factory.mktemp("real") / "site"
-    build(out, [Edition(code, words(code), real_book) for code in ("en", "zh")], (incident(), hostile_incident()))
-    return out
+    editions = [Edition(code, words(code), translate(real_book, code)) for code in ("en", "zh")]
+    before = os.times()
+    build(out, editions, (incident(), hostile_incident()))
+    after = os.times()
+    return out, sum(after[:4]) - sum(before[:4])
+
+
+@pytest.fixture(scope="module")
+def real_site(timed_site: tuple[Path, float]) -> Path:
+    return timed_site[0]
+
+
+@pytest.mark.slow
+def test_a_build_is_quick(timed_site: tuple[Path, float]) -> None:
+    """About 700 pages in two languages take about 7 processor seconds; this holds on a busy machine of half the pace."""
+    out, seconds = timed_site
+    pages = len(list(out.rglob("*.html")))
+    assert seconds < 20 * max(1, pages / 1500)
 
 
 def test_golden(tiny_site: Path, request: pytest.FixtureRequest) -> None:
@@ -181,6 +199,35 @@ def test_the_engine_orders_the_checks_and_the_causes(tiny: Book, tiny_site: Path
 
 
 @pytest.mark.slow
+def test_on_call_pages_are_whole(real_book: Book, real_site: Path) -> None:
+    """No page that an alert links to lacks a part: what to do, is it this, causes, fixes, verification, sources."""
+    symptom = {
+        "first-aid",
+        "see",
+        "impact",
+        "confirm",
+        "causes",
+        "fix",
+        "verify",
+        "prevent",
+        "picture",
+        "past",
+        "sources",
+    }
+    cause = {"see", "confirm", "fix", "verify", "prevent", "picture", "sources"}
+    lacking = []
+    for kind, parts in (("symptoms", symptom), ("causes", cause)):
+        for name, entry in real_book.entries[kind].items():
+            if name == "healthy" or entry.status != "stable":
+                continue
+            text = (real_site / "en" / kind / f"{name}.html").read_text("utf-8")
+            lacking += [(name, part) for part in sorted(parts) if f'<section id="{part}"' not in text]
+            if kind == "symptoms" and 'class="cmd' not in text:
+                lacking.append((name, "a command"))
+    assert lacking == []
+
+
+@pytest.mark.slow
 def test_budget_of_the_first_page(real_site: Path) -> None:
     loaded = ["index.html", "assets/style.css", "assets/theme.js", "assets/site.js", "assets/icon.svg"]
     facts = read_page((real_site / "index.html").read_text("utf-8"))
@@ -308,6 +355,12 @@ def test_ids_that_differ_only_in_case(tiny: Book, tmp_path: Path) -> None:
     book.files["cases", "Tiny-LR"] = book.files["cases", "tiny-lr"]
     with pytest.raises(PlaybookError, match="only in case"):
         build_tiny(book, tmp_path / "s")
+
+
+def test_an_empty_book_is_a_site(tmp_path: Path) -> None:
+    """A kind that is missing costs its pages, nothing else."""
+    build_tiny(Book(), tmp_path / "s", hostile_incident())
+    assert _laws(tmp_path / "s") == []
 
 
 def test_a_retired_entry_keeps_its_address(tiny: Book, tmp_path: Path) -> None:

@@ -43,6 +43,7 @@ from playbook.knowledge.entries import Fix, Symptom
 LEAST_SHARE = 0.01  # causes below this are in the list of causes, not on this page
 OPEN_CHECKS = 6  # the rest is below the fold
 MOST_FIXES = 8
+FEW_FIXES = 5  # below this many, the repairs of the likely causes are added
 MOST_PREVENTIONS = 8
 
 
@@ -51,7 +52,7 @@ def symptom_page(shelf: Shelf, symptom: Symptom) -> Page:
     numbers = shelf.numbers.symptoms.get(symptom.id)
     healthy = symptom.id == "healthy"
     diagnosis = numbers.diagnosis if numbers else None
-    fixes = [shelf.book.fixes[f] for f in (diagnosis.fixes if diagnosis else ())][:MOST_FIXES]
+    fixes = _repairs(shelf, numbers)
     incidents = shelf.incidents_by_symptom.get(symptom.id, [])
     graph = symptom_graph(shelf, symptom)
     walk: tuple[tuple[Ref | Web, str], ...] = (
@@ -100,6 +101,18 @@ def symptom_page(shelf: Shelf, symptom: Symptom) -> Page:
         notices=notices(shelf, symptom, "symptoms"),
         hero=(Shape(symptom.id, symptom.title),),
     )
+
+
+def _repairs(shelf: Shelf, numbers: SymptomNumbers | None) -> list[Fix]:
+    """The engine's repairs; where many causes share the probability it names few, then the first one of each cause."""
+    if numbers is None or numbers.diagnosis.healthy:
+        return []
+    chosen = {name: shelf.book.fixes[name] for name in numbers.diagnosis.fixes}
+    for ranked in numbers.diagnosis.causes[:MOST_CAUSES]:
+        repairs = [f for f in shelf.fixes_of.get(ranked.id, []) if f.kind == "repair"]
+        if repairs and len(chosen) < FEW_FIXES:
+            chosen.setdefault(repairs[0].id, repairs[0])
+    return list(chosen.values())[:MOST_FIXES]
 
 
 def _first_aid(shelf: Shelf, symptom: Symptom, ranked: tuple[str, ...]) -> Section | None:
