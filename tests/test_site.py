@@ -54,7 +54,7 @@ def real_site(timed_site: tuple[Path, float]) -> Path:
 
 @pytest.mark.slow
 def test_a_build_is_quick(timed_site: tuple[Path, float]) -> None:
-    """About 700 pages in two languages take about 7 processor seconds; this holds on a busy machine of half the pace."""
+    """About 700 pages in two languages take about 7 processor seconds; the limit leaves room for a busy machine."""
     out, seconds = timed_site
     pages = len(list(out.rglob("*.html")))
     assert seconds < 20 * max(1, pages / 1500)
