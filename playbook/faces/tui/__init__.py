@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
+SWITCH = 0.001  # seconds after which a thread that reads a file must let the screen have its turn (Python: 0.005)
+
 
 @dataclass(frozen=True, slots=True)
 class Options:
@@ -21,8 +23,11 @@ class Options:
 
 def run(options: Options) -> int:
     """Open the terminal until the person leaves; returns the exit code."""
+    import sys
+
     from playbook.faces.tui.app import PlaybookApp
 
+    sys.setswitchinterval(SWITCH)
     app = PlaybookApp(options)
     app.run()
     return app.return_code or 0

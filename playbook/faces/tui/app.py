@@ -5,7 +5,9 @@ Workers post messages, the handlers here change state, pages listen to `desk_cha
 
 from __future__ import annotations
 
+import gc
 import os
+import threading
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
@@ -23,7 +25,6 @@ from playbook.faces.tui import Options, registry, settings, themes
 from playbook.faces.tui import messages as say
 from playbook.faces.tui.jobs import Ingest, Jobs, OpenBook
 from playbook.faces.tui.shop import Shop, Taken
-from playbook.faces.words import words
 
 if TYPE_CHECKING:
     from playbook.faces.tui.desk import Desk
@@ -66,7 +67,6 @@ class PlaybookApp(Jobs):
         clock: Callable[[], datetime] = _now,
     ) -> None:
         super().__init__(options, shop, ingest, open_book)
-        self.w = words(options.lang)
         self.clock = clock
         self.settings = settings.load() if options.remember else settings.Settings(greeted=True)
         self.library: Library | None = None
@@ -79,6 +79,7 @@ class PlaybookApp(Jobs):
         self.listed: Signal[None] = Signal(self, "listed")
         self._reading_for: Desk | None = None
         self._sessions = 0
+        self._begun = False
         for theme in themes.OURS:
             self.register_theme(theme)
         wanted = options.theme or self.settings.theme
@@ -87,8 +88,12 @@ class PlaybookApp(Jobs):
     def on_mount(self) -> None:
         self.theme_changed_signal.subscribe(self, self._theme_changed)
         self.push_screen(registry.make("welcome"))
-        # The book is read once the first page is on the terminal, so that it does not wait for it.
-        self.call_after_refresh(self.load_book)
+
+    def painted(self) -> None:
+        """The first page is on the terminal: only now the book is read, so that the page does not wait for it."""
+        if not self._begun:
+            self._begun = True
+            self.load_book()
 
     def _theme_changed(self, theme: Any) -> None:
         self.remember(theme=theme.name)
@@ -138,6 +143,8 @@ class PlaybookApp(Jobs):
     @on(say.BookReady)
     def _book_ready(self, message: say.BookReady) -> None:
         self.library = message.library
+        # The book never goes away: without it a collection of garbage takes no longer than a frame.
+        gc.freeze()
         self.book_changed.publish(None)
         self.list_incidents(status="open")
         if self.options.paths:
@@ -220,17 +227,19 @@ class PlaybookApp(Jobs):
         if self.library is None:
             self.bell()
             return
-        self.read_token += 1
+        self.cancel_reading()
         self._reading_for = into
         whole = tuple(os.path.abspath(os.path.expanduser(p)) for p in paths)  # noqa: PTH100, PTH111 globs stay globs
         if not quiet:
             from playbook.faces.tui.dialogs import ReadingDialog
 
             self.push_screen(ReadingDialog(whole))
-        self.read_files(whole, self.library.book, self.read_token)
+        self.read_files(whole, self.library.book, self.read_token, self.given_up)
 
     def cancel_reading(self) -> None:
-        """What the worker still brings is thrown away."""
+        """A process that reads is ended; what a thread still brings is thrown away."""
+        self.given_up.set()
+        self.given_up = threading.Event()
         self.read_token += 1
 
     def _close_reading(self) -> None:

@@ -82,6 +82,8 @@ class Dialog(_Parts[Result], ModalScreen[Result]):
     AUTO_FOCUS = "Rows, Line"
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape", "close", "Close", show=False),
+        # A dialog hides the keys of the app: the help must work here, too.
+        Binding("question_mark,f1", "app.open('help')", "Keys", show=False),
     ]
 
     def action_close(self) -> None:

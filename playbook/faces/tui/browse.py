@@ -62,7 +62,7 @@ class Browse(Page):
         self._search("")
         if self.here is not None:
             self._show(*self.here)
-            self.query_one("#page").focus()
+            self.set_focus(self.query_one("#page"))
 
     def on_resize(self, event: events.Resize) -> None:
         super().on_resize(event)
@@ -112,7 +112,7 @@ class Browse(Page):
             self.past.append(self.here)
             self.future.clear()
         self._show(kind, name)
-        self.query_one("#page").focus()
+        self.set_focus(self.query_one("#page"))
 
     def _show(self, kind: str, name: str) -> None:
         library = self.top.library
@@ -134,11 +134,11 @@ class Browse(Page):
         rule(rows, self.w("Leads to"), str(len(shown)) if shown else "")
 
     def action_search(self) -> None:
-        self.query_one("#query").focus()
+        self.set_focus(self.query_one("#query"))
 
     def action_leave_search(self) -> None:
         if isinstance(self.focused, Line):
-            self.query_one("#hits").focus()
+            self.set_focus(self.query_one("#hits"))
         else:
             self.top.leave()
 
@@ -175,5 +175,5 @@ class Browse(Page):
 
     def on_key(self, event: Any) -> None:
         if event.key == "down" and isinstance(self.focused, Line):
-            self.query_one("#hits").focus()
+            self.set_focus(self.query_one("#hits"))
             event.stop()

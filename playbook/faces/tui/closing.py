@@ -61,15 +61,15 @@ class CloseDialog(Dialog[None]):
         ]
         fixes += [(name, Content(desk.session.book.fixes[name].title)) for name in desk.diagnosis.fixes[:6]]
         self.query_one("#fix", Rows).fill(fixes)
-        self.query_one("#cause").focus()
+        self.set_focus(self.query_one("#cause"))
 
     @on(Rows.OptionSelected, "#cause")
     def _to_fix(self) -> None:
-        self.query_one("#fix").focus()
+        self.set_focus(self.query_one("#fix"))
 
     @on(Rows.OptionSelected, "#fix")
     def _to_by(self) -> None:
-        self.query_one("#by").focus()
+        self.set_focus(self.query_one("#by"))
 
     @on(Line.Submitted)
     def action_finish(self) -> None:
@@ -81,7 +81,7 @@ class CloseDialog(Dialog[None]):
         note = self.query_one("#words", Line).value.strip()
         if cause == OTHER and not note:
             self.top.tell(self.w("say in a few words what it was"), "warning")
-            self.query_one("#words").focus()
+            self.set_focus(self.query_one("#words"))
             return
         self.dismiss(None)
         self.top.close_incident(

@@ -271,7 +271,7 @@ class DiagnosisPage(Page):
         self.app.push_screen(CloseDialog())
 
     def action_focus_pane(self, name: str) -> None:
-        self.query_one(f"#{name}").focus()
+        self.set_focus(self.query_one(f"#{name}"))
 
     def action_scroll_question(self) -> None:
         """A page down, and from the end back to the top."""

@@ -63,7 +63,7 @@ class History(Page):
 
     @on(Line.Submitted)
     def _entered(self) -> None:
-        self.query_one(Rows).focus()
+        self.set_focus(self.query_one(Rows))
 
     def _fill(self) -> None:
         if not self.is_mounted:
@@ -100,10 +100,10 @@ class History(Page):
         self._list()
 
     def action_search(self) -> None:
-        self.query_one("#query").focus()
+        self.set_focus(self.query_one("#query"))
 
     def action_leave_search(self) -> None:
         if isinstance(self.focused, Line):
-            self.query_one(Rows).focus()
+            self.set_focus(self.query_one(Rows))
         else:
             self.top.leave()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -14,6 +15,7 @@ from playbook.errors import PlaybookError
 from playbook.faces.tui import Options
 from playbook.faces.tui import messages as say
 from playbook.faces.tui.shop import Shop
+from playbook.faces.words import words
 
 if TYPE_CHECKING:
     from playbook.faces.tui.desk import Desk
@@ -33,6 +35,8 @@ class Jobs(App[None]):
         self.options = options
         self.shop = shop or Shop(options.db)
         self.read_token = 0
+        self.given_up = threading.Event()
+        self.w = words(options.lang)
         self._ingest, self._open_book = ingest, open_book
 
     @work(thread=True, group="book", exit_on_error=False)
@@ -55,13 +59,16 @@ class Jobs(App[None]):
         import playbook.workflow.ingest  # noqa: F401
 
     @work(thread=True, group="read", exit_on_error=False)
-    def read_files(self, paths: tuple[str, ...], book: Book, token: int) -> None:
+    def read_files(self, paths: tuple[str, ...], book: Book, token: int, stop: threading.Event) -> None:
         """Read and look; a fault of a file and a fault of ours both end as one line."""
         begin = time.perf_counter()
         where = ", ".join(paths)
+
+        def began(name: str) -> None:
+            self.post_message(say.Reading(name, token))
+
         try:
-            read = self._ingest or _ingest()
-            found = read(paths, book, progress=lambda name: self.post_message(say.Reading(name, token)))
+            found = self.ingest_files(paths, book, began, stop)
         except PlaybookError as error:
             self.post_message(say.Failed("read", error, token))
         except MemoryError:
@@ -72,6 +79,19 @@ class Jobs(App[None]):
             self.post_message(say.Failed("read", ours, token))
         else:
             self.post_message(say.ReadDone(found, paths, token, time.perf_counter() - begin))
+
+    def ingest_files(
+        self, paths: tuple[str, ...], book: Book, progress: Callable[[str], None] | None, stop: threading.Event
+    ) -> Ingested:
+        """Here where it is quick; in a process of its own where it is not. Blocks: call it in a worker."""
+        if self._ingest is not None:
+            return self._ingest(paths, book, progress=progress)
+        from playbook.workflow import apart
+        from playbook.workflow.ingest import ingest
+
+        if self._open_book is not None or apart.size_of(paths) < apart.LARGE:
+            return ingest(paths, book, progress=progress)
+        return apart.ingest_apart(paths, self.options.packs, self.w.code, progress, stop)
 
     @work(thread=True, group="listing", exclusive=True, exit_on_error=False)
     def list_incidents(self, query: str = "", status: str | None = None) -> None:
@@ -125,12 +145,6 @@ class Jobs(App[None]):
         except Exception as error:
             ours = PlaybookError(self.shop.db or "the incident store", _line(error), "the session is kept; try again")
             self.post_message(say.Failed(name, ours))
-
-
-def _ingest() -> Ingest:
-    from playbook.workflow.ingest import ingest
-
-    return ingest
 
 
 def _line(error: Exception) -> str:

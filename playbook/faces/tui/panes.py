@@ -105,7 +105,11 @@ class EvidencePane(Rows):
             entry = book.signals.get(name)
             title = entry.title if entry else name
             rows.append((name, Content.styled(fit(f"· {title}: {self.w('not known')}", width), "$foreground-muted")))
-        self.fill(rows or [("", Content.styled(self.w("nothing is known yet"), "$foreground-muted"))])
+        nothing = Content.styled(self.w("nothing is known yet"), "$foreground-muted")
+        # What was said last stands on top: it must be in view, unless somebody is reading further down.
+        self.fill(rows or [("", nothing)], keep=self.has_focus)
+        if not self.has_focus:
+            self.scroll_home(animate=False)
         rule(self, self.w("Evidence"), str(len(desk.session.evidence)) if desk.session.evidence else "")
 
     def action_retract(self) -> None:

@@ -72,7 +72,7 @@ class Plan(Dialog[None]):
 
     @on(Line.Submitted)
     def _entered(self) -> None:
-        self.query_one(Rows).focus()
+        self.set_focus(self.query_one(Rows))
 
     @on(Rows.OptionSelected)
     def _chosen(self, event: Rows.OptionSelected) -> None:

@@ -6,6 +6,7 @@ A reading waits at least a few times as long as the last one took, so that a lar
 from __future__ import annotations
 
 import os
+import threading
 import time
 from pathlib import PurePath
 from typing import TYPE_CHECKING, ClassVar
@@ -61,6 +62,7 @@ class Watch(Page):
         self.paused = False
         self.alarmed = False
         self._seen: tuple[int, ...] = ()
+        self._stop = threading.Event()
         self._busy = False
         self._not_before = 0.0
 
@@ -82,7 +84,7 @@ class Watch(Page):
         if self.paths:
             names = ", ".join(PurePath(p).name for p in self.paths)
             self.query_one(TopLine).show([("playbook", "bold $accent"), (self.w("Watch"), "bold"), (names, "")])
-            self.query_one(CurveView).focus()
+            self.set_focus(self.query_one(CurveView))
             self.look()
         else:
             line.focus()
@@ -109,9 +111,7 @@ class Watch(Page):
         begin = time.perf_counter()
         found, fault = None, ""
         try:
-            from playbook.workflow.ingest import ingest
-
-            found = ingest(self.paths, book)
+            found = self.top.ingest_files(self.paths, book, None, self._stop)
         except PlaybookError as error:
             fault = str(error)
         except Exception as error:
@@ -131,6 +131,9 @@ class Watch(Page):
                 self.alarmed = True
                 self.app.bell()
         self._draw()
+
+    def on_unmount(self) -> None:
+        self._stop.set()
 
     def _at_end(self) -> bool:
         """Whether the whole run is in view, so that it should stay whole."""

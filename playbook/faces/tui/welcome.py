@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from playbook.workflow.kept import Kept
 
 DEMO = "lr-peak-hard-samples-7b.csv"  # a shipped run: the 7B case, drawn after its post-mortem
+_BREATH = 0.03  # seconds that the first page has for itself before the book is read behind it
 _ALL = "folder:"  # id of the row that reads the whole folder
 
 
@@ -80,9 +81,13 @@ class Welcome(Page):
         self.query_one("#files").border_title = self.w("Open a file")
         self.query_one("#greeting", Static).update(self._greeting())
         self.query_one("#greeting").display = not self.top.settings.greeted
-        self.top.book_changed.subscribe(self, lambda _: self._show_symptoms())
+        self.top.book_changed.subscribe(self, lambda _: self._show_all())
         self.top.listed.subscribe(self, lambda _: self._show_resume())
-        self.call_after_refresh(self._show_all)
+        self.call_after_refresh(self._first)
+
+    def _first(self) -> None:
+        self._show_all()
+        self.set_timer(_BREATH, self.top.painted)
 
     def on_screen_resume(self) -> None:
         if self.is_mounted:
@@ -134,13 +139,13 @@ class Welcome(Page):
         rule(rows, self.w("What do you see?"), self.w("{n} causes", n=len(library.book.causes)))
 
     def _show_resume(self) -> None:
-        from playbook.workflow import kept
-
         rows = self.query_one("#resume", Rows)
         width = max(rows.room, 20)
         shown: list[tuple[str, Content | str] | None] = []
         self.kept = {}
         if self.top.options.remember and self.top.library is not None:
+            from playbook.workflow import kept  # with the engine behind it: not before the first page is painted
+
             for row in kept.listing()[0][:8]:
                 self.kept[row.name] = row
                 shown.append((f"kept:{row.name}", self._kept_row(row, width)))
@@ -225,7 +230,7 @@ class Welcome(Page):
             self.query_one("#greeting").display = False
 
     def key_escape(self) -> None:
-        self.query_one("#symptoms").focus()
+        self.set_focus(self.query_one("#symptoms"))
 
     def on_key(self, event: Any) -> None:
         """A digit names a symptom."""
@@ -239,10 +244,10 @@ class Welcome(Page):
                 event.stop()
 
     def action_path(self) -> None:
-        self.query_one("#path").focus()
+        self.set_focus(self.query_one("#path"))
 
     def action_focus_list(self, name: str) -> None:
-        self.query_one(f"#{name}").focus()
+        self.set_focus(self.query_one(f"#{name}"))
 
     def action_all_files(self) -> None:
         self.everything = not self.everything

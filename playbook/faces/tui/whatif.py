@@ -58,7 +58,7 @@ class WhatIf(Page):
 
     @on(Line.Submitted, "#filter")
     def _entered(self) -> None:
-        self.query_one("#try").focus()
+        self.set_focus(self.query_one("#try"))
 
     def _signals(self, desk: Desk, words: str) -> list[str]:
         """The question that is asked, then the others worth asking, then what fits the words."""
@@ -136,10 +136,10 @@ class WhatIf(Page):
             self.top.answer(signal, state)
 
     def action_search(self) -> None:
-        self.query_one("#filter").focus()
+        self.set_focus(self.query_one("#filter"))
 
     def action_leave_search(self) -> None:
         if isinstance(self.focused, Line):
-            self.query_one("#try").focus()
+            self.set_focus(self.query_one("#try"))
         else:
             self.top.leave()
