@@ -17,7 +17,7 @@ from playbook.errors import PlaybookError
 from playbook.faces.pages.shelf import FOLDERS
 from playbook.faces.site.build import MARKER, Edition, build
 from playbook.faces.words import Words, words
-from playbook.knowledge.loader import Book
+from playbook.knowledge.loader import Book, load
 from playbook.knowledge.overlay import translate
 from tests.site_kit import HOSTILE, build_tiny, dead_links, digest, hostile_incident, incident, read_page, read_site
 
@@ -414,3 +414,15 @@ def test_assets_are_all_there() -> None:
     """The licence of what is not ours lies beside it."""
     names = {p.name for p in (places.site_source() / "assets").iterdir()}
     assert {"minisearch.js", "minisearch.LICENSE.txt", "engine.js", "style.css", "theme.js", "site.js"} <= names
+
+
+def test_what_is_not_translated_says_so(tiny: Book, tmp_path: Path) -> None:
+    """Also where the two books were loaded apart."""
+    other = load([TESTS / "tiny_knowledge"])
+    other.entries["causes"]["lr-peak"] = other.causes["lr-peak"].model_copy(update={"title": "峰值学习率过高"})
+    build(tmp_path / "s", [Edition("en", Words(), tiny), Edition("zh", words("zh"), other)])
+    note = words("zh").table["Not translated yet; the English text is shown."]
+    assert note not in (tmp_path / "s/zh/causes/lr-peak.html").read_text("utf-8")
+    assert "峰值学习率过高" in (tmp_path / "s/zh/symptoms/persistent-spike.html").read_text("utf-8")
+    assert note in (tmp_path / "s/zh/causes/bad-samples.html").read_text("utf-8")
+    assert note not in (tmp_path / "s/en/causes/bad-samples.html").read_text("utf-8")

@@ -85,9 +85,8 @@ def _verdict(shelf: Shelf, incident: Published) -> list[Block]:
     if record.cause:
         by = (Plain(f" · {w('confirmed by {name}', name=record.confirmed_by)}"),) if record.confirmed_by else ()
         rows.append((w("Confirmed cause"), (cause_cell(shelf, record.cause), *by)))
-    rows.append(
-        (w("Decided"), Plain(w("yes") if verdict.decided else f"{w('no')} · {verdict.why_undecided}".strip(" ·")))
-    )
+    why = w.table.get(verdict.why_undecided, verdict.why_undecided)  # the engine's words, or none
+    rows.append((w("Decided"), Plain(w("yes") if verdict.decided else f"{w('no')} · {why}".strip(" ·"))))
     blocks: list[Block] = [Facts(tuple(rows))]
     if verdict.causes:
         bars = tuple(

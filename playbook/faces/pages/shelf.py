@@ -49,7 +49,8 @@ class Shelf:
         """Whether the entry is in the language of the page; an overlay leaves what it lacks as it was."""
         if self.original is None or self.original is self.book:
             return True
-        return self.book.entries[kind][entry_id] is not self.original.entries[kind].get(entry_id)
+        mine, source = self.book.entries[kind][entry_id], self.original.entries[kind].get(entry_id)
+        return mine is not source and mine != source
 
     # References
 
