@@ -6,85 +6,37 @@
 from __future__ import annotations
 
 import json
-import math
 import os
 import random
 import re
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from reading import logged, parsed, samples, summary
 
 from playbook.errors import PlaybookError
-from playbook.knowledge.loader import Book
-from playbook.readers import claim, megatron_columns, read, readers, text_log
+from playbook.readers import megatron_columns, read, readers, text_log
 from playbook.readers.base import RunBuilder
 from playbook.readers.source import Source
-from playbook.series import Run, Series
 
-FORMATS = Path(__file__).parent / "samples" / "formats"
 MINE = (
     "megatron", "hf_print", "fairseq", "torchtitan", "litgpt", "olmo", "mm_text", "lightning_bar", "deepspeed",
     "nanogpt", "kernel_log", "nvidia_smi_q", "nvidia_smi", "dcgm", "ethtool", "infiniband", "fabric_manager",
     "nccl_log", "text_log",
 )  # fmt: skip
-SAMPLES = [
-    path for name in MINE for path in sorted((FORMATS / name).glob("*")) if not path.name.endswith(".expect.json")
-]
+SAMPLES = samples(*MINE)
 IDS = [f"{path.parent.name}/{path.name}" for path in SAMPLES]
 
 
-def _number(value: float) -> float | str:
-    return float(f"{value:.10g}") if math.isfinite(value) else str(value)
-
-
-def _curve(series: Series) -> dict[str, Any]:
-    return {
-        "raw": series.raw,
-        "points": [[int(step), _number(value)] for step, value in zip(series.steps, series.values, strict=True)],
-        "lines": series.lines.tolist() if series.lines is not None else None,
-    }
-
-
-def _summary(run: Run) -> dict[str, Any]:
-    report = run.files[0]
-    return {
-        "format": report.format,
-        "rows": report.rows,
-        "series": {
-            metric if rank is None else f"{metric} of {rank}": _curve(series)
-            for (metric, rank), series in sorted(run.series.items(), key=lambda item: (item[0][0], item[0][1] or 0))
-        },
-        "unmapped": list(run.unmapped),
-        "events": [[e.kind, e.origin.line, e.step, e.rank, e.time, e.text] for e in run.events],
-        "config": run.config,
-        "problems": [[p.line, p.code, p.what] for p in report.problems],
-    }
-
-
-def _parsed(data: bytes, path: Path, reader_name: str) -> RunBuilder:
-    """What a reader makes of bytes, whoever would claim them."""
-    path.write_bytes(data)
-    reader = next(r for r in readers() if reader_name == r.NAME)
-    builder = RunBuilder("x", reader.NAME)
-    reader.read(Source(path, "x"), builder)
-    return builder
-
-
 def _logged(builder: RunBuilder) -> set[tuple[str, int, str]]:
-    """(raw name, step, value) of everything that was taken, before names are chosen."""
-    found = {
-        (raw, int(step), repr(float(value)))
-        for (raw, _), (steps, values, _) in builder._points.items()
-        for step, value in zip(steps, values, strict=True)
+    """(raw name, step, value) of everything that was taken, whoever logged it."""
+    return {
+        (raw, int(step), repr(float(value))) for (raw, _), points in logged(builder).items() for step, value in points
     }
-    for raw, _, steps, values, _ in builder._columns:
-        found |= {(raw, int(step), repr(float(value))) for step, value in zip(steps, values, strict=True)}
-    return found
 
 
 def _points(builder: RunBuilder) -> dict[tuple[str, int | None], list[tuple[int, str]]]:
@@ -97,7 +49,7 @@ def _points(builder: RunBuilder) -> dict[tuple[str, int | None], list[tuple[int,
 
 @pytest.mark.parametrize("sample", SAMPLES, ids=IDS)
 def test_sample_reads_as_expected(sample: Path) -> None:
-    found = _summary(read(sample))
+    found = summary(read(sample))
     expected = sample.with_name(sample.name + ".expect.json")
     if os.environ.get("PLAYBOOK_UPDATE"):
         expected.write_text(json.dumps(found, indent=1, ensure_ascii=False) + "\n", "utf-8")
@@ -114,7 +66,7 @@ def test_exactly_one_reader_claims_it(sample: Path) -> None:
 
 @pytest.mark.parametrize("sample", SAMPLES, ids=IDS)
 def test_the_same_bytes_give_the_same_run(sample: Path) -> None:
-    assert _summary(read(sample)) == _summary(read(sample))
+    assert summary(read(sample)) == summary(read(sample))
 
 
 def _cuts(data: bytes) -> Iterator[int]:
@@ -128,10 +80,10 @@ def test_a_cut_file_never_gives_a_wrong_number(sample: Path, tmp_path: Path) -> 
     """Cut anywhere: no exception, and every point is one of the whole file."""
     data = sample.read_bytes()
     name = sample.parent.name
-    whole = _logged(_parsed(data, tmp_path / sample.name, name))
+    whole = _logged(parsed(data, tmp_path / sample.name, name))
     for cut in _cuts(data):
         try:
-            part = _logged(_parsed(data[:cut], tmp_path / sample.name, name))
+            part = _logged(parsed(data[:cut], tmp_path / sample.name, name))
         except PlaybookError:
             continue
         wrong = part - whole
@@ -146,12 +98,12 @@ BY_CONTEXT = frozenset(("hf_print", "ethtool", "infiniband"))
 def test_colours_crlf_and_noise_change_nothing(sample: Path, tmp_path: Path) -> None:
     data = sample.read_bytes()
     name = sample.parent.name
-    plain = _points(_parsed(data, tmp_path / "plain", name))
+    plain = _points(parsed(data, tmp_path / "plain", name))
     if b"\r" not in data:
-        assert _points(_parsed(data.replace(b"\n", b"\r\n"), tmp_path / "crlf", name)) == plain
+        assert _points(parsed(data.replace(b"\n", b"\r\n"), tmp_path / "crlf", name)) == plain
     if name in MINE[:10]:
         coloured = b"\n".join(b"\x1b[32m" + line + b"\x1b[0m" if line else line for line in data.split(b"\n"))
-        assert _points(_parsed(coloured, tmp_path / "colour", name)) == plain
+        assert _points(parsed(coloured, tmp_path / "colour", name)) == plain
 
 
 @given(data=st.binary(max_size=400), which=st.sampled_from(MINE))
@@ -160,7 +112,7 @@ def test_any_bytes_are_read_or_refused(tmp_path: Path, data: bytes, which: str) 
     reader = next(r for r in readers() if which == r.NAME)
     assert 0 <= reader.sniff(data, Path("x.log")) <= 100
     try:
-        _parsed(data, tmp_path / "fuzz", which)
+        parsed(data, tmp_path / "fuzz", which)
     except PlaybookError as error:
         assert "\n" not in str(error)
 
@@ -202,7 +154,7 @@ def test_mangled_samples_are_read_or_refused(tmp_path: Path, seed: int, which: i
             rng.shuffle(lines)
             data = bytearray(b"\n".join(lines))
     try:
-        builder = _parsed(bytes(data), tmp_path / "mangled", SAMPLES[which].parent.name)
+        builder = parsed(bytes(data), tmp_path / "mangled", SAMPLES[which].parent.name)
     except PlaybookError as error:
         assert "\n" not in str(error)
         return
@@ -221,7 +173,7 @@ def test_labelled_ranks_may_interleave_in_any_order(tmp_path: Path, order: rando
     while any(lines.values()):
         rank = order.choice([rank for rank, left in lines.items() if left])
         mixed.append(lines[rank].pop(0))
-    points = _points(_parsed("\n".join([*mixed, ""]).encode(), tmp_path / "ranks", "text_log"))
+    points = _points(parsed("\n".join([*mixed, ""]).encode(), tmp_path / "ranks", "text_log"))
     for rank in range(4):
         assert points["loss", rank] == [(step, repr(round(5 - step / 10 + rank / 100, 4))) for step in range(1, 9)]
 
@@ -232,10 +184,10 @@ def test_what_all_ranks_repeat_is_taken_once(tmp_path: Path, copies: int, order:
     lines = []
     for step in range(1, 30):
         lines += [f"step {step} | loss {3 + step / 7:.3f} | lr 1e-4"] * copies
-    points = _points(_parsed("\n".join([*lines, ""]).encode(), tmp_path / "copies", "text_log"))
+    points = _points(parsed("\n".join([*lines, ""]).encode(), tmp_path / "copies", "text_log"))
     assert [step for step, _ in points["loss", None]] == list(range(1, 30))
     labelled = [f"[rank{order.randrange(64)}]: {line}" for line in lines[::copies] for _ in range(1)]
-    points = _points(_parsed("\n".join([*labelled, ""]).encode(), tmp_path / "labels", "text_log"))
+    points = _points(parsed("\n".join([*labelled, ""]).encode(), tmp_path / "labels", "text_log"))
     assert sum(len(found) for (metric, _), found in points.items() if metric == "loss") == 29
 
 
@@ -316,10 +268,10 @@ def _megatron_log(rng: random.Random) -> bytes:
 @settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_megatron_columns_are_what_single_lines_give(tmp_path: Path, seed: int) -> None:
     data = _megatron_log(random.Random(seed))
-    fast = _parsed(data, tmp_path / "log", "megatron")
+    fast = parsed(data, tmp_path / "log", "megatron")
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(megatron_columns, "block", lambda data: None)
-        slow = _parsed(data, tmp_path / "log", "megatron")
+        slow = parsed(data, tmp_path / "log", "megatron")
     assert _points(fast) == _points(slow)
     assert fast.rows == slow.rows
     assert [(e.kind, e.text, e.step, e.origin.line) for e in fast.events] == [
@@ -371,135 +323,12 @@ def _any_line(rng: random.Random) -> str:
 def test_known_shapes_are_read_as_new_ones(tmp_path: Path, seed: int) -> None:
     rng = random.Random(seed)
     data = "\n".join([*(_any_line(rng) for _ in range(60)), ""]).encode()
-    quickly = _parsed(data, tmp_path / "log", "text_log")
+    quickly = parsed(data, tmp_path / "log", "text_log")
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(text_log, "FAMILIES", text_log.FAMILIES[1:])
-        slowly = _parsed(data, tmp_path / "log", "text_log")
+        slowly = parsed(data, tmp_path / "log", "text_log")
     assert _points(quickly) == _points(slowly)
     assert quickly.rows == slowly.rows
-
-
-# Lines that are notable only inside the output of their tool (nvidia-smi -q, a table of dcgmi), and rows.
-ONLY_IN_PLACE = re.compile(r"^\s+HW \w+.* : Active$|^\| \w+ +\| Fail|^# Out of bounds|^ iteration")
-
-
-def test_the_lines_that_signals_wait_for_become_events(tmp_path: Path, real_book: Book) -> None:
-    """A pattern over the log is dead when no reader keeps the line that it was written for."""
-    path = tmp_path / "train.log"
-    dead: list[tuple[str, str]] = []
-    for signal in real_book.signals.values():
-        for pattern in signal.log:
-            for line in pattern.match:
-                path.write_text(line + "\n")
-                texts: list[str] = []
-                for reader in (claim(Source(path, "x").head(), path), text_log):
-                    builder = RunBuilder("x", "x")
-                    try:
-                        if reader is not None:
-                            reader.read(Source(path, "x"), builder)
-                    except PlaybookError:
-                        continue
-                    texts += [event.text for event in builder.events]
-                if not any(re.search(pattern.pattern, text) for text in texts) and not ONLY_IN_PLACE.match(line):
-                    dead.append((signal.id, line))
-    assert not dead
-
-
-ORDINARY = """\
-NCCL_ASYNC_ERROR_HANDLING is deprecated, use TORCH_NCCL_ASYNC_ERROR_HANDLING instead
-Warning: WARNING: destroy_process_group() was not called before program exit, which can leak resources.
-Loading checkpoint shards: 100%|##########| 2/2 [00:05<00:00,  2.61s/it]
-[2023-04-18 03:20:44,459] [INFO] [launch.py:460:main] Process 73584 exits successfully.
-  check_for_nan_in_loss_and_grad .................. True
-  save ............................................ /ckpt/resume-from-nan
-def resume(path):  # loading checkpoint after a NCCL error
-    raise RuntimeError("CUDA out of memory: NaN found in loss")
-print(f"step {step}: loss is nan {loss:.3f}, skipping step")
-Setting OMP_NUM_THREADS environment variable for each process to be 1 in default
-/opt/torch/checkpoint.py:31: FutureWarning: `torch.cuda.amp.autocast(args...)` is deprecated. CUDA error checks moved.
-No Grad overflow for 100 iterations
-node-a:3121:3121 [0] NCCL INFO NET/IB : No device found, error ignored
-2024-05-01 10:00:00,000 INFO trainer: logging to train.log, 0 errors so far
-deepspeed main.py --resume_from_checkpoint none --skip_steps 0
-export NCCL_DEBUG=INFO
-Starting training from iteration 0
-torch.nan_to_num is used for the mask; information about infinite datasets follows
-  (3): CrossEntropyLoss(ignore_index=-100)
-number of nan iterations:   0
-<6>[    2.875476] ata3: SATA link down (SStatus 0 SControl 300)
-best checkpoint score so far 0.91
-the dataset has 12 skipped documents
-"""
-
-NOTABLE = {
-    "oom": [
-        "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.25 GiB.",
-        "RuntimeError: CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling `cublasCreate(handle)`",
-        "jax: RESOURCE_EXHAUSTED: Out of memory while trying to allocate 1024 bytes.",
-    ],
-    "cuda-error": [
-        "RuntimeError: CUDA error: an illegal memory access was encountered",
-        "RuntimeError: cuDNN error: CUDNN_STATUS_EXECUTION_FAILED",
-        "terminate called: CUDA error: unspecified launch failure",
-    ],
-    "nccl": [
-        "[rank3]:[E1 12:00:00.123 ProcessGroupNCCL.cpp:616] [Rank 3] Watchdog caught collective operation timeout",
-        "torch.distributed.DistBackendError: NCCL error in: ../torch/csrc/distributed/c10d/NCCLUtils.hpp:219",
-        "RuntimeError: [1] is setting up NCCL communicator and retrieving ncclUniqueId: Connection reset by peer",
-    ],
-    "killed": [
-        "slurmstepd: error: *** STEP 12.0 ON n1 CANCELLED AT 2025-01-01T00:00:00 DUE TO TIME LIMIT ***",
-        "/var/spool/job: line 12: 3021 Killed                  python train.py",
-        "Received signal 15, exiting: SIGTERM",
-    ],
-    "segfault": ["Fatal Python error: Segmentation fault", "*** Signal 11 (SIGSEGV) received by PID 3021"],
-    "overflow-skip": [
-        "Gradient overflow.  Skipping step, loss scaler 0 reducing loss scale to 256.0",
-        "NOTE: gradient overflow detected, ignoring gradient, setting loss scale to: 64.0",
-    ],
-    "warning-loss-scale": [
-        "Exception: Current loss scale already at minimum - cannot decrease scale anymore. Exiting run."
-    ],
-    "nan-line": [
-        "Loss is nan, stopping training",
-        "WARNING: NaN or Inf found in input tensor.",
-        "found NaN in local forward loss calculation. Device: 3, node: host-a",
-    ],
-    "resume": [
-        "Resuming from ./checkpoints/checkpoint_0705000.pt",
-        " > loading distributed checkpoint from /ckpt at step 12",
-    ],
-    "checkpoint": [
-        "Saving model checkpoint to out/checkpoint-500",
-        "successfully saved checkpoint at iteration 1000 to /ckpt",
-    ],
-    "io-error": ["OSError: [Errno 28] No space left on device"],
-    "xid": ["NVRM: Xid (PCI:0000:38:00): 79, pid=1, GPU has fallen off the bus."],
-    "dataloader": ["WARNING trying to fetch item, but prefetch buffer is empty"],
-    "traceback": [
-        "ValueError: Expected more than 1 value per channel when training, got input size torch.Size([1, 256])"
-    ],
-}
-
-
-def test_ordinary_lines_are_no_events(tmp_path: Path) -> None:
-    data = ("step 1 loss 3.0\n" + ORDINARY).encode()
-    assert [event.text for event in _parsed(data, tmp_path / "log", "text_log").events] == []
-
-
-@pytest.mark.parametrize("kind, line", [(kind, line) for kind, lines in NOTABLE.items() for line in lines])
-def test_notable_lines_have_their_kind(tmp_path: Path, kind: str, line: str) -> None:
-    data = f"step 1 loss 3.0\n{line}\nstep 2 loss 3.0\n".encode()
-    (event,) = _parsed(data, tmp_path / "log", "text_log").events
-    assert (event.kind, event.origin.line, event.step) == (kind, 2, event.step)
-
-
-def test_a_line_that_all_ranks_repeat_is_one_event_and_a_label_keeps_them_apart(tmp_path: Path) -> None:
-    line = "Loss is nan, stopping training\n"
-    assert len(_parsed(b"step 1 loss nan\n" + line.encode() * 8, tmp_path / "log", "text_log").events) == 1
-    labelled = "".join(f"[rank{rank}]: {line}" for rank in range(4))
-    events = _parsed(b"step 1 loss nan\n" + labelled.encode(), tmp_path / "log", "text_log").events
-    assert [event.rank for event in events] == [0, 1, 2, 3]
 
 
 @pytest.mark.parametrize("sample", SAMPLES, ids=IDS)
@@ -512,7 +341,7 @@ def test_a_long_head_does_not_hide_the_rows(sample: Path, tmp_path: Path) -> Non
     path.write_bytes(noise.encode() + sample.read_bytes())
     shown = read(path)
     assert shown.files[0].format == "text_log"
-    expected = _points(_parsed(sample.read_bytes(), tmp_path / "alone", sample.parent.name))
+    expected = _points(parsed(sample.read_bytes(), tmp_path / "alone", sample.parent.name))
     found = {
         (metric, rank): [(int(s), repr(float(v))) for s, v in zip(one.steps, one.values, strict=True)]
         for (metric, rank), one in shown.series.items()

@@ -20,7 +20,9 @@ _TITLE = re.compile(r"Successfully ran diagnostic|^\|\s*Diagnostic\s*\|\s*Result
 _NAMES = {
     "TMPTR": "gpu_temp", "GPUTL": "gpu_util", "GRACT": "gpu_util", "POWER": "gpu_power", "SMCLK": "gpu_clock",
     "FBUSD": "gpu_mem", "MMTMP": "gpu_mem_temp", "EDVTL": "ecc_errors", "DBVTL": "ecc_errors", "XIDER": "xid",
-    "XIDERR": "xid", "PCIRP": "pcie_replays", "NVCRC": "nvlink_errors", "L0CRC": "nvlink_errors",
+    "XIDERR": "xid",
+    "GTEMP": "gpu_temp", "GPUT": "gpu_temp", "POWR": "gpu_power",
+    "PCIRP": "pcie_replays", "NVCRC": "nvlink_errors", "L0CRC": "nvlink_errors",
 }  # fmt: skip
 # Some columns are fractions of 1 and not percent.
 _FRACTIONS = frozenset(("GRACT",))

@@ -74,7 +74,7 @@ def taker(rows: Rows) -> Taker:
         if shown is None:
             _place(rows, kept, known)
             return False
-        is_bar = "%|" in shown and bar(shown)
+        is_bar = "%|" in shown and bar(shown) and "loss=" not in shown
         if "{'" not in shown and '{"' not in shown:
             if "= " in shown or "logging_" in shown:
                 header(shown)

@@ -1,7 +1,8 @@
-"""Progress bars and lines of Lightning and NeMo: `Epoch 0: 10%|..| 5/50 [..., loss=2.3, v_num=0, global_step=4]`.
+"""Progress bars with metrics, of Lightning, NeMo and tqdm: `Epoch 0: 10%|..| 5/50 [..., loss=2.3, global_step=4]`.
 
-A bar is drawn many times for one step: the last drawing counts. The step is `global_step` where the bar has it, else
-the batches of all epochs.
+A bar is drawn many times for one step: the last drawing counts. The step is `global_step` where the bar tells it in
+full, else the batches of all epochs (a bar that is full and begins anew is the next epoch). Bars of validation,
+downloads and data preparation are left out.
 """
 
 from __future__ import annotations
@@ -15,58 +16,97 @@ from playbook.readers.rows import EpochSteps, Rows, Taker, walk
 from playbook.readers.source import Source
 
 NAME = "lightning_bar"
-TITLE = "progress bar of Lightning or NeMo"
+TITLE = "progress bar of Lightning, NeMo or tqdm"
 
 _BAR = re.compile(
-    r"\bEpoch (\d+)(?:/\d+)?:?\s*:?\s*(?:\d{1,3}%\s*\|[^|]*\|"
-    r"|[━╸╺\-─ ]{5,})\s*(\d+)/(\d+)\s*(?:\[[^\]\[]*?(?:,|it/s|s/it)|[\d:• ]+)([^\]]*[=:][^\]]*)"
+    r"(?P<what>[^|%\r]{0,80}?)\s*(?:\d{1,3}%\s?\|[^|]{0,400}\||[━╸╺\-─ ]{5,200})\s*"
+    r"(?P<done>\d{1,12})/(?P<all>\d{1,12})\s*"
+    r"(?:\[[^\]\[,]{0,60},?|[\d:• ]{5,40})(?P<rest>[^\]]*[=:][^\]]*)"
 )
-_LINE = re.compile(r"\bTraining epoch (\d+), iteration (\d+)/(\d+) \| (.*)$")
+_COUNT = re.compile(r"(?P<what>\bEpoch \d+: :?) (?P<done>\d{1,12})it \[[^\]\[,]{0,40},(?P<rest>[^\]]*=[^\]]*)")
+_LINE = re.compile(r"\bTraining (?P<what>epoch \d+), iteration (?P<done>\d+)/(?P<all>\d+) \| (?P<rest>.*)$")
+_EPOCH = re.compile(r"\bepoch\W{0,3}(\d{1,7})", re.IGNORECASE)
+_OTHER = re.compile(
+    r"\b(?:eval|val|test|predict|sanity|sanit|infer|download|map|generat|load|filter|token|fetch|sampl|pack)",
+    re.IGNORECASE,
+)
 _TIMING = re.compile(rf"\b(train_step_timing in s|train_backward_timing in s)[=:] ?({text.NUM})")
+_ROUNDED = re.compile(r"\bglobal_step=[\d.]+e\+")  # three digits of a large step: not enough
 _STEPS = ("global_step", "step", "trainer/global_step")
 _DROPPED = ("v_num", "global_step", "step", "iteration", "epoch")
 
 
 def sniff(head: bytes, path: Path) -> int:
-    return 66 if text.share(head, _BAR)[0] or text.share(head, _LINE)[0] else 0
+    bars = [found for line in text.head_lines(head) if (found := _found(line)) is not None]
+    if any(hit.re is _LINE or _EPOCH.search(hit["what"]) for hit in bars):
+        return 66
+    return 35 if bars else 0
 
 
 def read(source: Source, builder: RunBuilder) -> None:
     walk(source, builder, (taker, printed_config.watch), notable.watch, (printed_config.watch,))
 
 
+def _found(shown: str) -> re.Match[str] | None:
+    """A bar with metrics, of training."""
+    if "%|" in shown or "% |" in shown or "━" in shown:
+        hit = _BAR.search(shown)
+    elif "Training epoch" in shown:
+        hit = _LINE.search(shown)
+    else:
+        hit = _COUNT.search(shown) if "it [" in shown else None
+    if hit is None or _OTHER.search(hit["what"]) or not text.may_hold_metric(hit["rest"]):
+        return None
+    return hit
+
+
 def taker(rows: Rows) -> Taker:
     """Takes bars; a step is handed on when the next one begins."""
     epochs = EpochSteps()
     pending: list[tuple[int, dict[str, float], int, int | None]] = []
+    state = {"epoch": 0, "done": 0, "all": 0, "ahead": 0}  # ahead: global step less batches
 
     def put() -> None:
         if pending:
             step, values, place, rank = pending.pop()
             rows.add(step, values, place, rank)
 
+    def batches(hit: re.Match[str], done: int, length: int) -> int:
+        told = _EPOCH.search(hit["what"])
+        if told is not None:
+            state["epoch"] = int(told[1])
+        elif done < state["done"] and state["done"] >= state["all"] > 0:
+            state["epoch"] += 1
+        state["done"], state["all"] = done, length
+        if state["epoch"] == 0:
+            return epochs.step(0, done, length)
+        return epochs.step(state["epoch"], done, length, restarts=True)
+
     def take(place: int, shown: str | None) -> bool:
         if shown is None:
             put()
             return False
-        hit = _BAR.search(shown) if "Epoch " in shown else _LINE.search(shown) if "Training epoch" in shown else None
+        hit = _found(shown)
         if hit is None:
             return False
-        epoch, batch, length, rest = int(hit[1]), int(hit[2]), int(hit[3]), hit[4]
-        values = text.pairs(_TIMING.sub("", rest))
-        for name, found in _TIMING.findall(rest):
+        values = text.pairs(_TIMING.sub("", hit["rest"]))
+        for name, found in _TIMING.findall(hit["rest"]):
             values[name] = text.value(found)
         told = next((values[name] for name in _STEPS if name in values), None)
-        if told is not None and told == told and abs(told) < 2**62:
-            step = int(told)
-        elif hit.re is _LINE:
-            step = batch
-        else:
-            step = epochs.step(epoch, batch, length, restarts=True) if epoch else epochs.step(0, batch, length)
+        done, length = int(hit["done"]), int(hit.groupdict().get("all") or 0)
+        step = done if hit.re is _LINE else batches(hit, done, length)
+        if told is not None and abs(told) < 2**53:
+            if _ROUNDED.search(hit["rest"]) is None:
+                state["ahead"] = int(told) - step
+                step = int(told)
+            elif abs(told - step - state["ahead"]) <= 0.01 * told:
+                step += state["ahead"]
+            else:  # several batches make one step
+                step = int(told)
         for name in _DROPPED:
             values.pop(name, None)
-        if not values:
-            return True
+        if not any(map(text.is_metric, values)):
+            return False
         rank = text.split(shown).rank
         if pending and pending[0][0] != step:
             put()
