@@ -77,7 +77,7 @@ class Browse(Page):
     @on(Line.Submitted, "#query")
     def _entered(self) -> None:
         rows = self.query_one("#hits", Rows)
-        rows.focus()
+        self.set_focus(rows)
         if rows.current:
             self._go(rows.current)
 

@@ -124,7 +124,7 @@ class DiagnosisPage(Page):
         hints = _ASKING if asking else _HEALTHY if desk.diagnosis.healthy else _DONE
         self.query_one(Hints).show([(k, self.w(t), a) for k, t, a in hints])
         if self.focused is None and outcomes.display:
-            outcomes.focus()
+            self.set_focus(outcomes)
 
     def _top_line(self, desk: Desk) -> None:
         d = desk.diagnosis

@@ -151,8 +151,8 @@ class Axis:
 def axis(limits: tuple[float, float] | None, log: bool | None = None) -> Axis:
     """The axis for values in `limits`; `log=None` chooses by their range."""
     low, high = limits or (0.0, 1.0)
-    can = low > 0
-    if can and (log or (log is None and high / max(low, 1e-300) > LOG_RANGE)):
+    can = low > 1 / _HUGE
+    if can and (log or (log is None and high / low > LOG_RANGE)):
         return Axis(low, high, True) if high > low else Axis(low / 2, high * 2, True)
     if high <= low:
         room = abs(low) * 0.1 or 1.0

@@ -87,7 +87,7 @@ class Watch(Page):
             self.set_focus(self.query_one(CurveView))
             self.look()
         else:
-            line.focus()
+            self.set_focus(line)
         self._draw()
 
     @on(Line.Submitted)

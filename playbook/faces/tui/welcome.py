@@ -239,7 +239,7 @@ class Welcome(Page):
             place = int(event.character) - 1
             if 0 <= place < rows.option_count and rows.get_option_at_index(place).id:
                 rows.highlighted = place
-                rows.focus()
+                self.set_focus(rows)
                 rows.action_select()
                 event.stop()
 
