@@ -54,9 +54,9 @@ class Judged:
             out.append(f"symptom {self.symptom}")
         onset = self.truth["onset"]
         near = NEAR * self.truth["steps"]
-        if self.visible and self.verdict == "incident" and onset is not None:
-            if self.step is None or abs(self.step - onset) > near:
-                out.append(f"onset {self.step}, not {onset}")
+        missed = onset is not None and (self.step is None or abs(self.step - onset) > near)
+        if self.visible and self.verdict == "incident" and missed:
+            out.append(f"onset {self.step}, not {onset}")
         return out
 
 

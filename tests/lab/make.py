@@ -1,11 +1,12 @@
 """Train all runs of the lab and store them: `python -m tests.lab.make` with torch installed (the product needs none).
 
     python -m venv /some/where && /some/where/bin/pip install torch numpy
-    /some/where/bin/python -m tests.lab.make            # all; or names of families to make anew
+    /some/where/bin/python -m tests.lab.make            # all; names of families make only those anew
+    /some/where/bin/python -m tests.lab.make --configs  # write the config.json and the truth of all, train none
 
-Each run becomes `runs/<healthy|faulty>/<name>-<seed>/metrics.csv.gz` with its `config.json`; the truth of the faulty ones
-is in `runs/truth.json`. Numbers are rounded to six digits and archives carry no time, so that a run made twice on one
-machine gives the same bytes.
+Each run becomes `runs/<healthy|faulty>/<name>-<seed>/metrics.csv.gz` with its `config.json`; the truth of the faulty
+ones is in `runs/truth.json`. Numbers are rounded to six digits and archives carry no time, so that a run made twice on
+one machine gives the same bytes.
 """
 
 from __future__ import annotations
@@ -30,11 +31,27 @@ SEEDS = (1, 2, 3)
 def config_of(plan: Plan) -> dict[str, Any]:
     """What a user would have at hand: the settings, in the words of the common trainers."""
     return {
-        "learning_rate": plan.lr, "warmup_steps": plan.warmup, "max_steps": plan.steps, "lr_scheduler_type": plan.schedule,
-        "per_device_train_batch_size": plan.batch, "optim": plan.optimizer, "adam_beta2": plan.betas[1],
-        "vocab_size": VOCAB, "world_size": plan.ranks or 1, "adam_epsilon": plan.eps, "weight_decay": plan.weight_decay, "max_grad_norm": plan.clip or 0.0,
-        "fp16": plan.precision == "fp16", "bf16": plan.precision.startswith("bf16"), **plan.config,
-    }  # fmt: skip
+        "learning_rate": plan.lr,
+        "warmup_steps": plan.warmup,
+        "max_steps": plan.steps,
+        "lr_scheduler_type": plan.schedule,
+        "per_device_train_batch_size": plan.batch,
+        "optim": plan.optimizer,
+        "adam_beta2": plan.betas[1],
+        "vocab_size": VOCAB,
+        "world_size": plan.ranks or 1,
+        "adam_epsilon": plan.eps,
+        "weight_decay": plan.weight_decay,
+        "max_grad_norm": plan.clip or 0.0,
+        "fp16": plan.precision == "fp16",
+        "bf16": plan.precision.startswith("bf16"),
+        **plan.config,
+    }
+
+
+def configure(folder: Path, plan: Plan) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "config.json").write_text(json.dumps(config_of(plan), indent=1) + "\n")
 
 
 def write(folder: Path, plan: Plan, seed: int) -> None:
@@ -45,10 +62,9 @@ def write(folder: Path, plan: Plan, seed: int) -> None:
     out.writerow(names)
     for row in rows:
         out.writerow([_number(row.get(name)) for name in names])
-    folder.mkdir(parents=True, exist_ok=True)
+    configure(folder, plan)
     with (folder / "metrics.csv.gz").open("wb") as raw, gzip.GzipFile("", "wb", 9, raw, mtime=0) as packed:
         packed.write(text.getvalue().encode())
-    (folder / "config.json").write_text(json.dumps(config_of(plan), indent=1) + "\n")
 
 
 def _number(value: float | None) -> str:
@@ -61,24 +77,25 @@ def _number(value: float | None) -> str:
 
 def main(only: list[str]) -> None:
     truth = {}
-    for name, plan in HEALTHY.items():
+    plans = {("healthy", name): plan for name, plan in HEALTHY.items()}
+    plans |= {("faulty", name): fault.plan for name, fault in FAULTS.items()}
+    for (kind, name), plan in plans.items():
         for seed in SEEDS:
-            if not only or name in only:
-                print(name, seed, file=sys.stderr)
-                write(RUNS / "healthy" / f"{name}-{seed}", plan, seed)
+            folder = RUNS / kind / f"{name}-{seed}"
+            if only == ["--configs"]:
+                configure(folder, plan)
+            elif not only or name in only:
+                print(folder.name, file=sys.stderr)
+                write(folder, plan, seed)
     for name, fault in FAULTS.items():
         for seed in SEEDS:
-            key = f"{name}-{seed}"
-            truth[key] = {
+            truth[f"{name}-{seed}"] = {
                 "class": fault.class_,
                 "looks_like": list(fault.looks_like),
                 "onset": fault.onset,
                 "symptoms": list(fault.symptoms),
                 "steps": fault.plan.steps,
             }
-            if not only or name in only:
-                print(key, file=sys.stderr)
-                write(RUNS / "faulty" / key, fault.plan, seed)
     (RUNS / "truth.json").write_text(json.dumps(truth, indent=1, sort_keys=True) + "\n")
 
 

@@ -1,7 +1,8 @@
 """A tiny language model and its data: small enough to train in seconds, real enough to fail like a large one.
 
 The data are a second-order Markov chain over `VOCAB` tokens: it can be learned (entropy about 1.9 nats against
-ln 64 = 4.16 for a guess), has rare tokens, and every sample has a number, so that order and repetition can be played with.
+ln 64 = 4.16 for a guess), has rare tokens, and every sample has a number, so that order and repetition can be played
+with.
 """
 
 from __future__ import annotations
@@ -62,6 +63,7 @@ class Model(nn.Module):
         self.blocks = nn.ModuleList(Block(shape) for _ in range(LAYERS))
         self.norm = nn.LayerNorm(WIDTH, eps=max(shape.norm_eps, 1e-12))
         self.head = nn.Linear(WIDTH, VOCAB)
+        self.logits = 0.0  # mean norm of the output logits of the last forward pass
         for p in self.parameters():
             if p.dim() > 1:
                 nn.init.normal_(p, std=shape.init)
@@ -70,11 +72,15 @@ class Model(nn.Module):
         x = self.embed(tokens) + self.place(torch.arange(tokens.shape[1]))
         for block in self.blocks:
             x = rounded(block(x), self.shape.half)
-        return self.head(self.norm(x))
+        logits: Tensor = self.head(self.norm(x))
+        self.logits = float(logits.detach().norm(dim=-1).mean())
+        return logits
 
     def extremes(self) -> dict[str, float]:
         """Largest absolute activations of the last forward pass, by layer, and the largest attention logit."""
-        found = {f"activation_max/layers.{i}.{part}": size for i, b in enumerate(self.blocks) for part, size in b.seen.items()}
+        found = {}
+        for i, block in enumerate(self.blocks):
+            found |= {f"activation_max/layers.{i}.{part}": size for part, size in block.seen.items()}
         logits = [found.pop(name) for name in list(found) if name.endswith(".logits")]
         return {**found, "attention_logit_max": max(logits)}
 

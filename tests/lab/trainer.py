@@ -23,7 +23,7 @@ from tests.lab.model import FP16_MAX, Chain, Model, Shape
 
 @dataclass(frozen=True)
 class Plan:
-    """How a run is made. Steps are optimizer steps; `schedule` is constant, cosine, restart, decay-early or hot-restart."""
+    """How a run is made. Steps are optimizer steps; `schedule`: constant, cosine, restart, staircase, decay-early."""
 
     steps: int = 600
     batch: int = 16
@@ -46,7 +46,7 @@ class Plan:
     hooks: dict[str, Callable[..., Any]] = field(default_factory=dict)
     resume_at: int | None = None
     resume: tuple[str, ...] = ()  # what is lost at the resume
-    extra: tuple[str, ...] = ()  # layers | embedding | evaluation | weights | epoch
+    extra: tuple[str, ...] = ()  # layers | logits | embedding | evaluation | weights | epoch
     clip_scaled: bool = False  # the clip sees the gradient with the loss scale still in it
     config: dict[str, Any] = field(default_factory=dict)
 
@@ -170,7 +170,7 @@ def train(plan: Plan, seed: int) -> list[dict[str, float]]:
         skipped, norm = _unscale(plan, model, scale, step, saved is not None and saved.used)
         limit = plan.clip
         if plan.clip_scaled and limit is not None:
-            norm, limit = norm * scale, limit  # the norm as logged and as compared
+            norm = norm * scale  # as logged and as compared
         if plan.scale:
             if skipped:
                 scale, good = max(scale / 2, 1.0), 0
@@ -203,6 +203,8 @@ def train(plan: Plan, seed: int) -> list[dict[str, float]]:
 def _extra(plan: Plan, model: Model, chain: Chain, step: int) -> dict[str, float]:
     """What a careful job logs besides."""
     row: dict[str, float] = model.extremes() if "layers" in plan.extra else {}
+    if "logits" in plan.extra:
+        row["logit_norm"] = model.logits
     if "embedding" in plan.extra and model.embed.weight.grad is not None:
         row["embedding_grad_norm"] = float(model.embed.weight.grad.norm())
     if "weights" in plan.extra:
