@@ -8,9 +8,9 @@ __version__ = "0.1.0"
 
 
 def __getattr__(name: str) -> Any:
-    """`playbook.capture(...)` without an import of its own; nothing is loaded until it is used."""
-    if name == "capture":
+    """`playbook.capture(...)` and `playbook.monitor` without an import; nothing is loaded until it is used."""
+    if name in ("capture", "monitor"):
         import importlib
 
-        return importlib.import_module("playbook.capture")
+        return importlib.import_module(f"playbook.{name}")
     raise AttributeError(f"module 'playbook' has no attribute {name!r}")

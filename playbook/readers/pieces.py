@@ -142,7 +142,7 @@ class Text:
         into.config.update(builder.config)
         into.seen |= builder._seen
         # A log without a series: its lines are what was read.
-        into.rows += len(np.unique(np.concatenate(kept))) if found else builder.rows if not self._base else 1
+        into.rows += _different(kept, self._sealed) if found else builder.rows if not self._base else 1
         if until is not None:
             self._sealed = until
 
@@ -159,7 +159,7 @@ class Text:
             track = self.history.tracks.get(key)
             if lines is None or track is None or track.lines is None:
                 continue
-            mine = lines > lead
+            mine = (lines > lead) & (self._places(lines, lead) <= self._sealed)
             _, here, there = np.intersect1d(self._places(lines[mine], lead), track.lines[-_KNOWN:], return_indices=True)
             found += (track.steps[-_KNOWN:][there] - steps[mine][here]).tolist()
         return int(np.median(found)) if found else 0
@@ -176,6 +176,15 @@ class Text:
         at = whole.find(b"\n", at) + 1 or whole.rfind(b"\r") + 1 or len(whole)
         self._base += whole.count(b"\n", 0, at)
         self._tail = self._tail[at:]
+
+
+def _different(lines: list[np.ndarray], behind: int) -> int:
+    """How many different lines there are, all of them behind a line."""
+    last = max((int(part.max()) for part in lines if len(part)), default=behind)
+    met = np.zeros(last - behind + 1, bool)
+    for part in lines:
+        met[part[part <= last] - behind] = True
+    return int(met.sum())
 
 
 class Records:

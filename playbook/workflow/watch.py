@@ -151,7 +151,7 @@ class _Watcher:
         alert |= alert_of(item, found, self.library, self.follower)
         alert["diagnose"] = shlex.join(["playbook", "diagnose", *self.follower.paths])
         if item.kind == "incident":
-            session, diagnosis = _diagnosed(item.evidence, found, self.library)
+            session, diagnosis = diagnosed(item.evidence, found, self.library)
             alert |= advice(diagnosis, self.library)
             if self.options.record:
                 try:
@@ -187,7 +187,7 @@ class _Watcher:
         return Happening(kind, datetime.now(UTC), found, problem=problem, reason=reason, incidents=incidents)
 
 
-def _diagnosed(symptom: Evidence, found: Ingested, library: Library) -> tuple[Session, Diagnosis]:
+def diagnosed(symptom: Evidence, found: Ingested, library: Library) -> tuple[Session, Diagnosis]:
     """The diagnosis at this moment, with the symptom that is told."""
     session = Session(library.book, library.tables, found.size)
     session.observe([*(e for e in found.evidence if e.signal != SHAPE), symptom])
