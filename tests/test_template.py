@@ -8,7 +8,7 @@ import pytest
 
 from playbook.errors import PlaybookError
 from playbook.knowledge.entries import KINDS
-from playbook.knowledge.loader import load
+from playbook.knowledge.loader import load, parse_yaml
 from playbook.workflow.template import place_of, template
 
 
@@ -41,3 +41,27 @@ def test_counts_of_two_packs_add_up(tmp_path: Path) -> None:
     assert book.learned == {"counts": {"lr_too_high": {"precision": {"bf16": 3.0}}}, "cases": ["a", "b"]}
     (tmp_path / "b" / "learned.yaml").write_text("counts: [1]\n")
     assert [p.code for p in load([tmp_path / "a", tmp_path / "b"]).problems] == ["learned"]
+
+
+def test_yaml_is_plain_values_and_nothing_else() -> None:
+    text = "a: yes\nb: 1e-8\nc: -0.5\nd: '1'\ne: 2021-01-01\nf:\ng: 12e34567\nh: true\ni: [1, no]\n"
+    assert parse_yaml(text, "x.yaml") == {
+        "a": "yes", "b": 1e-8, "c": -0.5, "d": "1", "e": "2021-01-01", "f": None, "g": "12e34567", "h": True, "i": [1, "no"]
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("text", "what"),
+    [
+        ("a: 1\na: 2", "x.yaml:2: .*stands twice"),
+        ("a: &x [1]\nb: *x", "x.yaml:2: .*aliases"),
+        ("a: !!python/object/apply:os.system [ls]", "x.yaml:1: .*tags"),
+        ("[" * 100, "nested deeper"),
+        ("? [1]\n: 2", "a key must be a plain text"),
+        ("a: [1", "x.yaml"),
+        ("a: \x00", "not valid YAML"),
+    ],
+)
+def test_yaml_that_is_more_than_plain_values_is_refused(text: str, what: str) -> None:
+    with pytest.raises(PlaybookError, match=what):
+        parse_yaml(text, "x.yaml")

@@ -8,7 +8,7 @@ where the file says `extend: true` (mappings are merged, lists appended).
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -21,47 +21,80 @@ from playbook.knowledge.entries import KINDS, LAYERS, Entry
 
 _Raw = dict[tuple[str, str], tuple[dict[str, Any], Path]]  # (kind, id) -> (data, file), before validation
 _MAX_BYTES = 1_000_000  # an entry is a page of text; a pack is untrusted input
-_BaseLoader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+_Parser: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # only its events are used, nothing is constructed by it
 
-
-class _Loader(_BaseLoader):
-    """Safe loader that refuses duplicate keys and keys that are no plain text."""
-
-    def construct_mapping(self, node: Any, deep: bool = False) -> dict[Any, Any]:
-        seen: set[Any] = set()
-        for key_node, _ in node.value:
-            key = self.construct_object(key_node, deep=True)
-            if not isinstance(key, (str, int, float, bool, type(None))):
-                raise yaml.constructor.ConstructorError(None, None, "a key must be a plain text", key_node.start_mark)
-            if key in seen:
-                raise yaml.constructor.ConstructorError(None, None, f"key {key!r} stands twice", key_node.start_mark)
-            seen.add(key)
-        return super().construct_mapping(node, deep)
-
-
-# YAML 1.1 reads a bare yes, no, on, off as booleans; in our files they are outcomes of signals.
-_Loader.yaml_implicit_resolvers = {
-    first: [(tag, rx) for tag, rx in rules if tag not in ("tag:yaml.org,2002:bool", "tag:yaml.org,2002:timestamp")]
-    for first, rules in _BaseLoader.yaml_implicit_resolvers.items()
-}
-_Loader.add_implicit_resolver("tag:yaml.org,2002:bool", re.compile(r"^(?:true|false)$"), list("tf"))
-_MAYBE_ALIAS = re.compile(r"(?m)(?:^|[\s:,\[{-])\*\w")
+# What a plain scalar may be besides text. YAML 1.1 reads a bare yes, no, on, off as booleans and dates as dates; in our
+# files yes and no are outcomes of signals, so only these are read.
+_WORDS: dict[str, Any] = {"true": True, "false": False, "null": None, "~": None, "": None}
+_INT = re.compile(r"[-+]?\d+")
+_FLOAT = re.compile(r"[-+]?(?:(?:\d+\.\d*|\.\d+)(?:[eE][-+]?\d+)?|\d+[eE][-+]\d+)")  # 12e34567 may be a hash
+_DEEPEST = 40  # levels of nesting: an entry has about five
 
 
 def parse_yaml(text: str, where: str) -> Any:
-    """One YAML document; raises `PlaybookError` with the line."""
+    """One YAML document of plain values; raises `PlaybookError` with the line.
+
+    Safe by construction: mappings, lists, texts, numbers, booleans and null come out, whatever stands in the file.
+    Aliases (a small file could blow up to gigabytes), tags, double keys and deep nesting are refused.
+    """
     try:
-        if _MAYBE_ALIAS.search(text):  # an alias can blow a small file up to gigabytes
-            for event in yaml.parse(text, Loader=_Loader):
-                if isinstance(event, yaml.AliasEvent):
-                    raise yaml.MarkedYAMLError(problem="aliases (*name) are not allowed", problem_mark=event.start_mark)  # type: ignore[arg-type]
-        return yaml.load(text, Loader=_Loader)
+        events = yaml.parse(text, Loader=_Parser)
+        for event in events:
+            if isinstance(event, yaml.DocumentStartEvent):
+                return _value(events, next(events), where, 0)
+        return None
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         line = mark.line + 1 if mark else None
         raise PlaybookError(where, f"not valid YAML: {error.problem}", "mend the file", line) from None
-    except (yaml.YAMLError, ValueError, RecursionError) as error:
+    except (yaml.YAMLError, ValueError) as error:
         raise PlaybookError(where, f"not valid YAML: {str(error).splitlines()[0]}", "mend the file") from None
+
+
+def _value(events: Iterator[Any], event: Any, where: str, depth: int) -> Any:
+    if event.__class__ is yaml.ScalarEvent:
+        if event.tag is not None:
+            raise _refused(where, event, f"tags ({event.tag}) are not allowed")
+        return _scalar(event.value) if event.implicit[0] else event.value
+    if event.__class__ is yaml.AliasEvent:
+        raise _refused(where, event, "aliases (*name) are not allowed")
+    if depth > _DEEPEST:
+        raise _refused(where, event, f"nested deeper than {_DEEPEST} levels")
+    if event.tag is not None:
+        raise _refused(where, event, f"tags ({event.tag}) are not allowed")
+    if event.__class__ is yaml.SequenceStartEvent:
+        items: list[Any] = []
+        for item in events:
+            if item.__class__ is yaml.SequenceEndEvent:
+                return items
+            items.append(_value(events, item, where, depth + 1))
+    mapping: dict[Any, Any] = {}
+    for start in events:
+        if start.__class__ is yaml.MappingEndEvent:
+            break
+        if start.__class__ is not yaml.ScalarEvent:
+            raise _refused(where, start, "a key must be a plain text")
+        key = _value(events, start, where, depth + 1)
+        if key in mapping:
+            raise _refused(where, start, f"key {key!r} stands twice")
+        mapping[key] = _value(events, next(events), where, depth + 1)
+    return mapping
+
+
+def _scalar(text: str) -> Any:
+    """A plain (unquoted) scalar."""
+    if text in _WORDS:
+        return _WORDS[text]
+    if text[0] in "-+.0123456789":
+        if _INT.fullmatch(text):
+            return int(text) if len(text) < 20 else text
+        if _FLOAT.fullmatch(text):
+            return float(text)
+    return text
+
+
+def _refused(where: str, event: Any, what: str) -> PlaybookError:
+    return PlaybookError(where, f"not valid YAML: {what}", "mend the file", event.start_mark.line + 1)
 
 
 @dataclass

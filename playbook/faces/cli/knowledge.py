@@ -146,6 +146,8 @@ def translation(code: str, template: bool, kind: str | None, as_json: bool, pack
     from playbook.workflow.book import open_book
 
     book = open_book(packs).book
+    if kind is not None and kind not in overlay.TEXTS:
+        raise PlaybookError(f"--kind {kind}", "no such kind", f"one of {', '.join(overlay.TEXTS)}")
     problems = [p for p in overlay.check(book, code) if kind is None or f"/{kind}/" in p.where]
     if template:
         import yaml
