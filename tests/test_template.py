@@ -44,10 +44,20 @@ def test_counts_of_two_packs_add_up(tmp_path: Path) -> None:
 
 
 def test_yaml_is_plain_values_and_nothing_else() -> None:
-    text = "a: yes\nb: 1e-8\nc: -0.5\nd: '1'\ne: 2021-01-01\nf:\ng: 12e34567\nh: true\ni: [1, no]\n"
-    assert parse_yaml(text, "x.yaml") == {
-        "a": "yes", "b": 1e-8, "c": -0.5, "d": "1", "e": "2021-01-01", "f": None, "g": "12e34567", "h": True, "i": [1, "no"]
-    }  # fmt: skip
+    values = {
+        "a": "yes",
+        "b": 1e-8,
+        "c": -0.5,
+        "e": "2021-01-01",
+        "f": None,
+        "g": "12e34567",
+        "h": True,
+        "i": "007",
+        "j": 7,
+    }
+    text = "a: yes\nb: 1e-8\nc: -0.5\ne: 2021-01-01\nf:\ng: 12e34567\nh: true\ni: 007\nj: 7\n"
+    assert parse_yaml(text, "x.yaml") == values
+    assert parse_yaml("- '1'\n- [1, no]\n", "x.yaml") == ["1", [1, "no"]]
 
 
 @pytest.mark.parametrize(

@@ -26,7 +26,7 @@ _Parser: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # only its events 
 # What a plain scalar may be besides text. YAML 1.1 reads a bare yes, no, on, off as booleans and dates as dates; in our
 # files yes and no are outcomes of signals, so only these are read.
 _WORDS: dict[str, Any] = {"true": True, "false": False, "null": None, "~": None, "": None}
-_INT = re.compile(r"[-+]?\d+")
+_INT = re.compile(r"[-+]?(?:0|[1-9]\d*)")  # 00123456 may be a hash
 _FLOAT = re.compile(r"[-+]?(?:(?:\d+\.\d*|\.\d+)(?:[eE][-+]?\d+)?|\d+[eE][-+]\d+)")  # 12e34567 may be a hash
 _DEEPEST = 40  # levels of nesting: an entry has about five
 

@@ -116,7 +116,7 @@ def check(book: Book, code: str) -> Iterator[Problem]:
             if texts is None:
                 yield Problem(where, None, "is not translated", "add it", f"missing-{code}")
                 continue
-            if str(texts.get("of", "")).zfill(8) != fingerprint(kind, entry):
+            if str(texts.get("of", "")) != fingerprint(kind, entry):
                 what = f"was made of another text ({texts.get('of')}, the English is {fingerprint(kind, entry)})"
                 yield Problem(where, None, what, "look at it again, then put the new hash", f"stale-{code}")
             yield from _shape(where, kind, entry, texts, code)
