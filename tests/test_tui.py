@@ -879,3 +879,63 @@ def test_kept_files_hold_no_more_than_they_must() -> None:
     assert set(data) == {"format", "saved_at", "title", "paths", "incident", "aid_done", "asked", "process", "size",
                          "moves", "undone"}  # fmt: skip
     assert len(json.dumps(data)) < 4000
+
+
+def test_the_height_of_the_curve_is_remembered() -> None:
+    from playbook.faces.tui.curve import CurveView
+
+    async def first() -> int:
+        async with terminal() as t:
+            await open_run(t)
+            before = t.app.screen.query_one(CurveView).outer_size.height
+            await t.press("greater_than_sign", "greater_than_sign", "less_than_sign")
+            after = t.app.screen.query_one(CurveView).outer_size.height
+            assert after == before + 2
+            for _ in range(30):
+                await t.pilot.press("greater_than_sign")
+            await t.settle()
+            assert t.app.screen.query_one(CurveView).outer_size.height == 20, "at most half of the screen"
+            for _ in range(30):
+                await t.pilot.press("less_than_sign")
+            await t.settle()
+            return t.app.screen.query_one(CurveView).outer_size.height
+
+    async def second() -> int:
+        async with terminal() as t:
+            await open_run(t)
+            return t.app.screen.query_one(CurveView).outer_size.height
+
+    assert run(first()) == run(second()) == 5
+
+
+def test_files_opened_last_are_offered(tmp_path: Path) -> None:
+    async def first() -> None:
+        async with terminal() as t:
+            t.app.open_files((str(tmp_path / "far-away.csv"),))
+            await t.until(lambda: t.app.desk is not None)
+            t.app.forget(t.app.desk.name if t.app.desk else "")
+
+    async def second() -> None:
+        async with terminal() as t:
+            assert "↻ far-away.csv" in t.text
+            await t.press("r", "enter")
+            await t.until(lambda: t.app.desk is not None)
+            assert t.app.desk is not None and t.app.desk.paths == (str(tmp_path / "far-away.csv"),)
+
+    run(first())
+    run(second())
+
+
+def test_every_text_has_chinese_words() -> None:
+    from playbook import places
+    from playbook.knowledge.loader import parse_yaml
+    from tests.tui_words import texts
+
+    path = places.knowledge() / "languages" / "zh" / "ui.yaml"
+    have = parse_yaml(path.read_text("utf-8"), str(path))
+    assert sorted(text for text in texts() if text not in have) == []
+    import string
+
+    for english in texts():
+        fields = {name for _, name, _, _ in string.Formatter().parse(english) if name}
+        assert {name for _, name, _, _ in string.Formatter().parse(have[english]) if name} == fields, english

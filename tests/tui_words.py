@@ -27,8 +27,8 @@ BY_NAME = (
     "too little is known", "the book has no causes", "nothing in the book explains this evidence well",
     "several causes explain the evidence", "nothing that is left to look at would decide it", "shows", "expects",
     "excludes", "mistaken", "mistaken-signal", "couple", "treats", "tests", "answers", "truth", "about",
-    "Answer with this outcome", "On this page", "In the curve", "In a list", "Everywhere", "Choose", "Next pane", "Back",
-    "Quit", "Every command, symptom and incident", *KINDS,
+    "Answer with this outcome", "On this page", "In the curve", "In a list", "Everywhere", "Choose", "Next pane",
+    "Back", "Quit", "Every command, symptom and incident", *KINDS,
 )  # fmt: skip
 
 

@@ -19,6 +19,7 @@ from playbook.faces.tui.panes import AidPanel, CausesPane, EvidencePane
 from playbook.faces.tui.question import CANNOT, UNKNOWN, QuestionPane
 from playbook.faces.tui.widgets import Hint, Hints, Rows, TopLine, fit
 
+_FEWEST = 5  # rows of the curve: rule, rail, two rows of the plot, axis
 _ASKING: tuple[Hint, ...] = (
     ("1-9", "answer", ""),
     ("d", "don't know", "dont_know"),
@@ -64,6 +65,8 @@ class DiagnosisPage(Page):
         Binding("T", "attach", "Attach files, a link or a note", show=False),
         Binding("C", "close_incident", "Close with a confirmed cause", show=False),
         Binding("slash", "app.open('browse')", "Search the book", show=False),
+        Binding("greater_than_sign", "curve_rows(2)", "Larger curve", show=False),
+        Binding("less_than_sign", "curve_rows(-2)", "Smaller curve", show=False),
         Binding("space", "scroll_question", "Read on in the question", show=False),
         Binding("E", "focus_pane('evidence')", "To the evidence", show=False),
         Binding("Q", "focus_pane('outcomes')", "To the question", show=False),
@@ -111,6 +114,8 @@ class DiagnosisPage(Page):
             curve.show(desk.run, marks(desk.run, desk.session.evidence), whole=self._seen[0] != seen[0])
             self._seen = seen
         self.query_one(AidPanel).show(desk)
+        if self.top.settings.curve_rows:
+            curve.styles.height = min(self.top.settings.curve_rows, self._most_rows())
         note = self.query_one("#note", Static)
         note.display = bool(desk.note)
         note.update(f"! {desk.note}")
@@ -190,6 +195,18 @@ class DiagnosisPage(Page):
         if command := self.query_one(QuestionPane).command:
             self.app.copy_to_clipboard(command)
             self.top.tell(self.w("copied"))
+
+    def action_curve_rows(self, by: int) -> None:
+        """The height of the curve, remembered until it is changed again."""
+        curve = self.query_one(CurveView)
+        if curve.display:
+            rows = min(max(curve.outer_size.height + by, _FEWEST), self._most_rows())
+            self.top.remember(curve_rows=rows)
+            curve.styles.height = rows
+
+    def _most_rows(self) -> int:
+        """At most half of the screen."""
+        return max(self.size.height // 2, _FEWEST)
 
     def action_undo(self) -> None:
         self.top.undo()

@@ -16,6 +16,7 @@ from playbook.faces.tui.widgets import Hint, Hints, Rows, pad
 
 _NAMES = {
     "question_mark": "?", "slash": "/", "full_stop": ".", "comma": ",", "plus": "+", "minus": "-", "equals_sign": "=",
+    "greater_than_sign": ">", "less_than_sign": "<",
     "enter": "Enter", "escape": "Esc", "delete": "Del", "left": "←", "right": "→", "up": "↑", "down": "↓",
     "home": "Home", "end": "End", "pageup": "PgUp", "pagedown": "PgDn", "f1": "F1", "tab": "Tab", "space": "Space",
 }  # fmt: skip

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 _MOVE_SECONDS = 0.35  # how long a bar takes to its new place
 _MOVED = 0.01  # a change below one per cent is not told
 _SHOWN = 6  # causes
+_WHOLE = 5  # causes that should have their whole titles before further ones are shown
 SURE = 0.75  # evidence below this carries a question mark
 
 
@@ -193,11 +194,11 @@ class CausesPane(Widget, can_focus=True):
         room = self.content_size.height
         if desk.diagnosis.healthy:
             return Content.styled(self.w("healthy: nothing to report"), "$success")
-        two_lines = len(self.rows) * 3 + 2 <= room and width >= 24
+        two_lines = min(len(self.rows), _WHOLE) * 3 + 2 <= room and width >= 24
         lines: list[Content] = []
         self._tops = []
         for place, ranked in enumerate(self.rows):
-            if len(lines) + 2 > room:
+            if len(lines) + (3 if two_lines else 2) > room:
                 break
             self._tops.append(len(lines))
             lines += self._row(place, ranked, width, two_lines)

@@ -1,4 +1,4 @@
-"""What the terminal remembers of a person: theme, scale of the screen, and that the first words were read.
+"""What the terminal remembers of a person: theme, height of the curve, files opened last, that it was greeted.
 
 A damaged or unwritable file costs the memory, never the program.
 """
@@ -17,7 +17,7 @@ DEFAULT_THEME = "playbook-dark"
 
 @dataclass(frozen=True)
 class Settings:
-    """theme; curve_rows and side columns as last used (0: by the size of the screen); greeted; why shown."""
+    """theme; curve_rows as last used (0: by the size of the screen); greeted; why: outcomes show where they lead."""
 
     theme: str = DEFAULT_THEME
     curve_rows: int = 0

@@ -152,6 +152,10 @@ class Welcome(Page):
         for past in self.top.incidents[:12]:
             text = Content.assemble(("● ", "$warning"), fit(f"{past['id']} {past['title']}", width - 2))
             shown.append((f"incident:{past['id']}", text))
+        for path in self.top.settings.recent[:4]:
+            if not any(path in row.paths for row in self.kept.values()):
+                name = Content.assemble(("↻ ", "$foreground-muted"), fit(PurePath(path).name, width - 2))
+                shown.append((f"recent:{path}", name))
         if not shown:
             shown.append(
                 ("demo", Content.assemble(("▷ ", "$accent"), fit(self.w("the demo: a 7B run that broke"), width - 2)))
@@ -197,6 +201,8 @@ class Welcome(Page):
         self._begin()
         if kind == "kept" and name in self.kept and self.top.library is not None:
             self.top.go_on(self.kept[name])
+        elif kind == "recent":
+            self.top.open_files((name,))
         elif kind == "incident":
             self.top.take_up(name)
         elif kind == "demo":
