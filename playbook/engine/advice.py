@@ -13,6 +13,8 @@ RISK_MINUTES = {"safe": 0.0, "low": 5.0, "medium": 30.0, "high": 120.0}
 # A repair is worth naming if it would mend the incident with at least this probability.
 WORTH_NAMING = 0.05
 MOST = 8
+# First aid that would also mend the cause goes first when the cause is at least this probable.
+LIKELY = 0.3
 
 
 def fix_cost(fix: Fix, size: RunSize) -> float:
@@ -42,11 +44,15 @@ def repairs(book: Book, tables: Tables, belief: Belief, size: RunSize) -> tuple[
 
 
 def first_aid(book: Book, shape: str | None, tables: Tables, belief: Belief) -> tuple[str, ...]:
-    """First aid for the symptom: what treats probable causes too comes first, then the safest and quickest."""
+    """First aid for the symptom: what treats a likely cause too comes first, then the safest and quickest.
+
+    Saving the scene costs minutes and can be regretted by nobody, so it comes before what changes the run on a guess.
+    """
     share = dict(zip(tables.causes, belief.marginal, strict=True))
     found = []
     for fix in book.fixes.values():
         if fix.kind == "first-aid" and shape in fix.symptoms and fix.status != "deprecated":
             chance = float(sum(share.get(cause, 0.0) for cause in fix.treats))
-            found.append((-round(chance, 2), RISK_MINUTES[fix.risk] + fix.minutes, fix.id))
+            likely = chance >= LIKELY
+            found.append((not likely, RISK_MINUTES[fix.risk] + fix.minutes, fix.id))
     return tuple(fix_id for _, _, fix_id in sorted(found)[:5])
