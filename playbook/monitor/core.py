@@ -182,9 +182,12 @@ class Monitor:
             if not closing:
                 self._wake.wait(PAUSE)
                 self._wake.clear()
+            rows = [self._pending.popleft() for _ in range(len(self._pending))]
             try:
-                rows = [self._pending.popleft() for _ in range(len(self._pending))]
                 self._write(rows)
+            except Exception as error:
+                self._fault("rows were not written down", error)
+            try:
                 if self._looks:
                     now = time.monotonic()
                     urgent = self._urgent and now >= next_urgent

@@ -27,6 +27,7 @@ class PlaybookCallback(Callback):  # type: ignore[misc,unused-ignore]
         self.monitor: Monitor | None = None
         self._folder, self._every, self._stop, self._options = folder, every, stop, options
         self._last = -1
+        self._own_loss: bool | None = None  # no loss among the metrics: that of the step's outputs is taken
 
     def on_train_start(self, trainer: Any, module: Any) -> None:
         try:
@@ -47,7 +48,9 @@ class PlaybookCallback(Callback):  # type: ignore[misc,unused-ignore]
         self._last = step
         try:
             metrics = {str(k): v for k, v in trainer.callback_metrics.items() if not str(k).endswith("_epoch")}
-            if not any("loss" in name.lower() for name in metrics) and outputs is not None:
+            if self._own_loss is None:
+                self._own_loss = not any("loss" in name.lower() for name in metrics)
+            if self._own_loss and outputs is not None:
                 loss = outputs.get("loss") if isinstance(outputs, dict) else outputs
                 metrics |= {} if loss is None else {"loss": loss}
             self.monitor.log(step, metrics, batch=batch)
