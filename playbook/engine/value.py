@@ -134,4 +134,5 @@ def options(
         # The root: a signal that few could tell is still worth asking for when it says much.
         chance = tables.answered[name] ** 0.5
         found.append(Option(name, bits * chance, cost, worth * chance / cost.total))
-    return sorted(found, key=lambda o: (-o.rate, o.signal))
+    # Rounded, so that near ties do not hang on the last bit of a sum (another machine, the engine in the browser).
+    return sorted(found, key=lambda o: (-round(o.rate, 12), o.signal))

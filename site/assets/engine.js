@@ -202,6 +202,11 @@
   }
 
   // Rounds as Python does: the exact binary value decides, and a true tie goes to the even digit.
+  // Twelve digits, as in `value.options`.
+  function tie(rate) {
+    return Number(rate.toFixed(12));
+  }
+
   function round(value, digits) {
     const exact = value.toFixed(digits + 60).split(".")[1].slice(digits);
     if (!/^50*$/.test(exact)) return Number(value.toFixed(digits));
@@ -230,7 +235,8 @@
       const chance = signal.answered ** 0.5;
       found.push({ signal: name, gain: bits * chance, cost, rate: (worth * chance) / cost.total });
     });
-    return found.sort((a, b) => b.rate - a.rate || byName(a.signal, b.signal));
+    // Rounded, so that near ties do not hang on the last bit of a sum: the same order as the command line.
+    return found.sort((a, b) => tie(b.rate) - tie(a.rate) || byName(a.signal, b.signal));
   }
 
   // The whole answer. evidence: as for `posterior`, each with `source`; closed, clustersDone: Sets; size: {gpus, stepSeconds}.
@@ -316,7 +322,7 @@
     const { k } = tables;
     return tables.fixes
       .filter((fix) => fix.kind === "first-aid" && shape !== null && fix.symptoms.includes(shape))
-      .map((fix) => [-round(chance(tables, belief, fix), 2), k.riskMinutes[fix.risk] + fix.minutes, fix.id])
+      .map((fix) => [chance(tables, belief, fix) >= k.likely ? 0 : 1, k.riskMinutes[fix.risk] + fix.minutes, fix.id])
       .sort((a, b) => a[0] - b[0] || a[1] - b[1] || byName(a[2], b[2]))
       .slice(0, 5)
       .map((row) => row[2]);

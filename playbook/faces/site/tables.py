@@ -42,6 +42,7 @@ def constants() -> dict[str, Any]:
         "riskMinutes": advice.RISK_MINUTES,
         "worthNaming": advice.WORTH_NAMING,
         "mostRepairs": advice.MOST,
+        "likely": advice.LIKELY,
         "gpus": value.RunSize().gpus,
         "stepSeconds": value.RunSize().step_seconds,
         "shape": SHAPE,
