@@ -223,6 +223,16 @@ def test_words_of_key_points_belong_to_a_key_point(library: Library) -> None:
             assert choice.about is None or kind_of(library.book, choice.about), f"{q.id} names {choice.about}"
 
 
+def test_translated_key_points_keep_their_other_words(library: Library) -> None:
+    chinese = open_book(lang="zh").book.kind("questions")
+    for q in library.book.kind("questions").values():
+        for old, new in zip(q.key_points, chinese[q.id].key_points, strict=True):
+            point, other = read_point(old, q.synonyms), read_point(new, chinese[q.id].synonyms)
+            assert point.depth == other.depth and set(point.words) <= set(other.words), f"{q.id}: {new}"
+    label = read_point(chinese["triage-first"].key_points[0], {}).label
+    assert label != "Triage", "the labels are translated"
+
+
 # Marks
 
 

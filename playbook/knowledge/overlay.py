@@ -102,7 +102,24 @@ def _translated(kind: str, entry: Entry, texts: dict[str, Any]) -> Entry:
             changes[name] = [str(new) for new in text] if len(text) == len(source) else source
         else:
             changes[name] = str(text)
+    if "key_points" in changes and getattr(entry, "synonyms", None):
+        changes["synonyms"] = _labels(entry, changes["key_points"])
     return entry.model_copy(update=changes)
+
+
+def _labels(entry: Any, points: list[str]) -> dict[str, list[str]]:
+    """The other words of the key points under their translated labels, by place; an English label that says enough
+    by itself (more than one word) stays a known word, and so does its translation."""
+    found = {}
+    for old, new in zip(map(_label, entry.key_points), map(_label, points), strict=True):
+        words = entry.synonyms.get(old, [])
+        found[new] = [*words, old, new] if " " in old and old != new else list(words)
+    return found
+
+
+def _label(point: str) -> str:
+    """'[2] Label: text' -> 'Label', as the quiz reads it."""
+    return point.partition("] ")[2].partition(": ")[0].strip()
 
 
 def check(book: Book, code: str) -> Iterator[Problem]:

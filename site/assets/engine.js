@@ -201,12 +201,12 @@
     return { minutes: round(minutes, 2), gpuHours: round(gpuHours, 3), total: round(total, 2) };
   }
 
-  // Rounds as Python does: the exact binary value decides, and a true tie goes to the even digit.
   // Twelve digits, as in `value.options`.
   function tie(rate) {
     return Number(rate.toFixed(12));
   }
 
+  // Rounds as Python does: the exact binary value decides, and a true tie goes to the even digit.
   function round(value, digits) {
     const exact = value.toFixed(digits + 60).split(".")[1].slice(digits);
     if (!/^50*$/.test(exact)) return Number(value.toFixed(digits));
