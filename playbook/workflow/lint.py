@@ -10,6 +10,7 @@ from playbook.engine.belief import posterior
 from playbook.engine.tables import Tables
 from playbook.errors import Problem
 from playbook.findings import Evidence
+from playbook.knowledge import overlay
 from playbook.knowledge.entries import Case
 from playbook.knowledge.lint import Names, cited, lint
 from playbook.knowledge.loader import Book
@@ -27,8 +28,9 @@ def names() -> Names:
 
 def lint_book(library: Library) -> list[Problem]:
     """Every broken promise of the book, less the stated exceptions; an exception that no longer holds is a problem."""
-    found = [*lint(library.book, names()), *contradicting_cases(library.book, library.tables)]
-    stated = {(code, name) for code, names_ in library.book.exceptions.items() for name in names_}
+    book = library.book
+    found = [*lint(book, names()), *contradicting_cases(book, library.tables), *untranslated(book)]
+    stated = {(code, name) for code, names_ in book.exceptions.items() for name in names_}
     broken = {(p.code, Path(p.where).stem) for p in found}
     idle = [
         Problem("exceptions.yaml", None, f"{code}: {name} holds by now", "drop the exception", "idle-exception")
@@ -59,6 +61,17 @@ def _place_of_truth(case: Case, book: Book, tables: Tables) -> int:
     truth = {tables.class_of[h] for h, name in enumerate(tables.causes) if name in case.causes} | set(case.causes)
     order = sorted(range(len(tables.classes)), key=lambda c: -by_class[c])
     return next((place for place, c in enumerate(order, 1) if tables.classes[c] in truth), 0)
+
+
+def untranslated(book: Book) -> Iterator[Problem]:
+    """Missing and stale texts of the languages that a pack has; a pack without a language owes it nothing."""
+    for code in overlay.languages(book.folders):
+        homes = [folder for folder in book.folders if (folder / "languages" / code).is_dir()]
+        for problem in overlay.check(book, code):
+            kind, _, name = "/".join(problem.where.split("/")[-2:]).partition("/")
+            path = book.files.get((kind, name))
+            if path is None or any(path.is_relative_to(home) for home in homes):
+                yield problem
 
 
 def coverage(book: Book) -> tuple[list[str], list[str]]:
