@@ -20,6 +20,7 @@ from playbook.readers.source import Source
 Taker = Callable[[int, "str | None"], bool]  # (line number, cleaned line or None at the end) -> True where it took it
 
 _KEPT_STEPS = 2  # distinct steps back that a repeated line is looked for: more would swallow the replay of a resume
+_REMEMBERED = 16  # rows after which nothing is left of what was said before them
 _CLASHES = 3  # times that a step is logged twice in a row before it is told: once or twice is a restart
 _CUT = 3  # points by which the ranks of one log may differ in length when it was cut in the middle of a step
 
@@ -82,7 +83,9 @@ class Rows:
 
     def passed(self, steps: np.ndarray) -> None:
         """Rows that will come as columns stand here in the file."""
-        for step in steps[-_KEPT_STEPS:].tolist():
+        if len(steps) > _REMEMBERED:
+            self._seen.clear()
+        for step in steps[-_REMEMBERED:].tolist():
             self._at(step)
         self.last_step = int(steps[-1])
         self._losses.clear()
