@@ -75,7 +75,7 @@ def test_the_same_cause_is_not_told_from_itself() -> None:
 
 @pytest.mark.parametrize("cause", causes(), ids=lambda cause: cause.id)
 def test_weights_are_probabilities(cause: Cause) -> None:
-    """Five words are coarse: three outcomes may come to a little over 1, which the engine normalises, but not to more."""
+    """Five words are coarse: three of them may come to a little over 1, which the engine normalises, not to more."""
     assert sum(HOW_OFTEN[word] for word in cause.shows.values()) <= 1
     too_much = [s for s, link in cause.expects.items() if sum(HOW_OFTEN[w] for w in link.states.values()) > 1.1]
     assert not too_much

@@ -20,8 +20,8 @@ from playbook.series import Event
 MIN_CONFIDENCE = 0.5
 # A finding of this confidence decides a line of `seen_by`; a weaker one only where no later line has a stronger one.
 STRONG = 0.7
-# Over a healthy loss only a fault elsewhere that is this sure is called an incident: a line of a log may be about another
-# job or an old fault, a measured series is about this run.
+# Over a healthy loss only a fault elsewhere that is this sure is called an incident: a line of a log may be about
+# another job or an old fault, a measured series is about this run.
 SURE, SURE_MEASURED = 0.85, 0.75
 SHAPE, HEALTHY = "loss-shape", "healthy"
 # How far a clear scan is trusted: a detector may overlook what a person would see.
