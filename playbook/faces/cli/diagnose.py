@@ -29,6 +29,11 @@ if TYPE_CHECKING:
 @click.option("--title", help="Title of the recorded incident.")
 @click.option("--gpus", type=click.IntRange(1), help="GPUs of the run, for the cost of control runs.")
 @click.option("--step-seconds", type=click.FloatRange(0, min_open=True), help="Seconds of one step, likewise.")
+@click.option("--allow-commands", is_flag=True, help="Run read-only commands here: nvidia-smi, dmesg, ethtool ...")
+@click.option("--show-commands", is_flag=True, help="Print these commands, for another machine, and end.")
+@click.option("--prometheus", "server", metavar="URL", help="Ask a Prometheus or VictoriaMetrics server.")
+@click.option("--since", metavar="TIME", help="From when it is asked: 2h, 90m or ISO 8601.  [default: 6h]")
+@click.option("--until", metavar="TIME", help="Until when, likewise.  [default: now]")
 @click.option("--lang", metavar="CODE", help="Language: en or zh.")
 @common.map_option
 @common.json_option
@@ -44,6 +49,11 @@ def diagnose(
     title: str | None,
     gpus: int | None,
     step_seconds: float | None,
+    allow_commands: bool,
+    show_commands: bool,
+    server: str | None,
+    since: str | None,
+    until: str | None,
     lang: str | None,
     mapping: tuple[str, ...],
     as_json: bool,
@@ -58,7 +68,15 @@ def diagnose(
     playbook diagnose logs/                                 ask on the terminal
     playbook diagnose run.csv --no-input --json             for scripts
     playbook diagnose --answer loss-shape=persistent-spike  without any file
+    playbook diagnose logs/ --allow-commands --prometheus http://mon:9090 --since 3h
+
+    Nothing is run on other machines: --show-commands prints what to run there; name its output as PATH.
     """
+    if show_commands:
+        from playbook.workflow.fetch import script
+
+        click.echo(script(), nl=False)
+        return 0
     from dataclasses import replace
 
     from playbook.faces.words import words
@@ -79,6 +97,7 @@ def diagnose(
     if found is not None:
         session.size = found.size
         session.observe(found.evidence)
+    _fetch(session, allow_commands, server, since, until)
     session.size = replace(
         session.size, gpus=gpus or session.size.gpus, step_seconds=step_seconds or session.size.step_seconds
     )
@@ -101,6 +120,20 @@ def diagnose(
         _say_similar(session, db, leave_out, w)
         walk(session, common.console(), w)
     return _conclude(session, found, record, title, db, leave_out, as_json, check, w)
+
+
+def _fetch(session: Session, commands: bool, server: str | None, since: str | None, until: str | None) -> None:
+    """Evidence that the product gets itself; what does not answer is told and stops nothing."""
+    if not commands and server is None:
+        if since or until:
+            raise PlaybookError("--since, --until", "go with --prometheus URL", "name the server")
+        return
+    from playbook.workflow.fetch import fetch, weightier
+
+    got = fetch(session.book, commands, server, since, until)
+    session.observe(weightier(session.evidence, got.evidence))
+    for problem in got.problems:
+        print(problem, file=sys.stderr)
 
 
 def _conclude(
