@@ -6,19 +6,33 @@ import sys
 
 
 def main() -> None:
-    """Run the command line; the overview alone is printed without loading it."""
-    arguments = sys.argv[1:]
-    if arguments in (["--help"], ["-h"]) or (not arguments and not (sys.stdin.isatty() and sys.stdout.isatty())):
-        import os
+    """Run the command line; the overview is printed and the terminal opened without loading it."""
+    import os
 
-        if "_PLAYBOOK_COMPLETE" not in os.environ:
+    arguments = sys.argv[1:]
+    terminal = sys.stdin.isatty() and sys.stdout.isatty()
+    if "_PLAYBOOK_COMPLETE" not in os.environ:
+        if arguments in (["--help"], ["-h"]) or (not arguments and not terminal):
             from playbook.faces.overview import text
 
             sys.stdout.write(text())
             return
+        if not arguments:
+            _open_terminal()
     from playbook.faces.cli import main as run
 
     run()
+
+
+def _open_terminal() -> None:
+    """The guided terminal; what stops it before it is open is told by the command line."""
+    from playbook.errors import PlaybookError
+    from playbook.faces.tui import Options, run
+
+    try:
+        sys.exit(run(Options()))
+    except PlaybookError:
+        return
 
 
 if __name__ == "__main__":

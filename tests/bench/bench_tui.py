@@ -151,7 +151,8 @@ def main() -> int:
         paint = first_paint(home)
         pressed = keys(home, small)
         worst = {name: statistics.median(times) for name, times in pressed.items()}
-        result = {
+        result: dict[str, object] = {
+            "load": round(os.getloadavg()[0], 1),
             "first_paint_s": [round(t, 3) for t in paint],
             "key_ms": {name: round(1000 * t, 1) for name, t in worst.items()},
         }

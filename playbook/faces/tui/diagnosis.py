@@ -96,9 +96,6 @@ class DiagnosisPage(Page):
         if self.top.desk is not None:
             self.draw(self.top.desk)
 
-    def on_screen_resume(self) -> None:
-        self._first()
-
     def on_resize(self, event: object) -> None:
         super().on_resize(event)  # type: ignore[arg-type]
         self.call_after_refresh(self._first)
