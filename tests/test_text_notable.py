@@ -14,8 +14,12 @@ from playbook.readers import claim, text_log
 from playbook.readers.base import RunBuilder
 from playbook.readers.source import Source
 
-# Lines that are notable only inside the output of their tool (nvidia-smi -q, a table of dcgmi), and rows.
-ONLY_IN_PLACE = re.compile(r"^\s+HW \w+.* : Active$|^\| \w+ +\| Fail|^# Out of bounds|^ iteration")
+# Lines that are notable only inside the output of their tool (nvidia-smi -q, a table of dcgmi), and rows; and what the
+# readers of counters and GPUs say themselves (their samples hold it).
+ONLY_IN_PLACE = re.compile(
+    r"^\s+HW \w+.* : Active$|^\| \w+ +\| Fail|^# Out of bounds|^ iteration"
+    r"|^GPU \d+ ?[:(]| rose by \d|^mlx5_\d port|^dcgmi diag: all"
+)
 
 
 def test_the_lines_that_signals_wait_for_become_events(tmp_path: Path, real_book: Book) -> None:
