@@ -18,7 +18,7 @@ from playbook.readers.source import Source
 # readers of counters and GPUs say themselves (their samples hold it).
 ONLY_IN_PLACE = re.compile(
     r"^\s+HW \w+.* : Active$|^\| \w+ +\| Fail|^# Out of bounds|^ iteration"
-    r"|^GPU \d+ ?[:(]| rose by \d|^mlx5_\d port|^dcgmi diag: all"
+    r"|^GPU \d+ ?[:(]|^.* rose by \d|^mlx5_\d port|^dcgmi diag: all"
 )
 
 
