@@ -57,14 +57,14 @@ class Raw:
     problem: str = ""
 
 
-def run(command: Command, pause: float = PAUSE) -> list[Raw]:
+def run(command: Command, pause: float | None = None) -> list[Raw]:
     """The outputs of a command, one for each thing that it is asked about; empty where the program is not here."""
     if shutil.which(command.forms[0][0]) is None:
         return []
     first = [(target, _one(command, target)) for target in _targets(command)]
     if not command.twice or not any(raw.text for _, raw in first):
         return [raw for _, raw in first]
-    time.sleep(pause)
+    time.sleep(PAUSE if pause is None else pause)
     return [_joined(raw, _one(command, target)) for target, raw in first]
 
 

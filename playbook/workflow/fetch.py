@@ -52,8 +52,9 @@ def fetch(
     """Everything that is allowed. Raises `PlaybookError` only for wrong usage."""
     parts = [from_host(book)] if commands else []
     if server is not None:
-        end = moment(until, time.time()) if until else time.time()
-        start = moment(since, end) if since else end - BACK
+        now = time.time()
+        end = moment(until, now) if until else now
+        start = moment(since, now) if since else end - BACK
         if start >= end:
             raise PlaybookError("--since", "is not before --until", "write for example --since 2h")
         parts.append(from_prometheus(book, server, start, end))
@@ -120,7 +121,8 @@ def from_host(book: Book, run: Runner = host.run) -> Fetched:
             except Exception as error:
                 problems.append(Problem(raw.shown, None, f"cannot be read: {type(error).__name__}: {error}"))
     evidence = _judged(parts, book)
-    whole = {builder.reader for _, builder, _ in parts if not any(p.where == builder.path for p in problems)}
+    odd = {problem.where for problem in problems}
+    whole = {builder.reader for _, builder, _ in parts if builder.rows and builder.path not in odd}
     if {"nvidia_smi_q", "kernel_log"} <= whole:
         _quiet(evidence, book, "gpu-errors", "none", "nvidia-smi -q and the kernel log report nothing")
     return Fetched(tuple(evidence), tuple(asked), tuple(problems))
