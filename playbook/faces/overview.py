@@ -12,6 +12,7 @@ COMMANDS: dict[str, tuple[str, str, str]] = {
     "diagnose": ("playbook.faces.cli.diagnose", "diagnose", "Walk from files and answers to a diagnosis."),
     "watch": ("playbook.faces.cli.watch", "watch", "Follow growing files; say when an incident begins."),
     "tui": ("playbook.faces.cli.tui", "tui", "The guided terminal, with files at once."),
+    "fleet": ("playbook.faces.cli.fleet", "fleet", "Which of many ranks went wrong first? Files or a store."),
     "verify-resume": ("playbook.faces.cli.checks", "verify_resume", "Does a resumed run continue the run before it?"),
     "compare": ("playbook.faces.cli.checks", "compare", "Where does a run depart from a reference run?"),
     "preflight": ("playbook.faces.cli.checks", "preflight", "Check a run's configuration before it is started."),

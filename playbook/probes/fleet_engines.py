@@ -67,7 +67,7 @@ def opened(url: str, data: Files | Table, scratch: str) -> Iterator[fleet.Engine
         yield _chdb(url, data)
         return
     if isinstance(data, Files) and scheme != "duckdb":
-        raise PlaybookError(url, "this engine reads no files", "name a table of it with --table")
+        raise PlaybookError(hidden(url), "this engine reads no files", "name a table of it with --table")
     con = _connect(url, scheme)
     try:
         if scheme == "duckdb":
@@ -174,7 +174,9 @@ def _named(url: str, con: Any, data: Table) -> ir.Table:
     for column in (data.step, data.rank, data.value, *(data.where or {})):
         if column not in t.columns:
             have = ", ".join(t.columns[:12])
-            raise PlaybookError(f"{url} {data.name}", f"no column {column!r} (columns: {have})", "name it with --map")
+            raise PlaybookError(
+                f"{hidden(url)} {data.name}", f"no column {column!r} (columns: {have})", "name it with --map"
+            )
     for column, wanted in (data.where or {}).items():
         t = t.filter(t[column].cast("string") == wanted)
     return t.select(step=t[data.step], rank=t[data.rank], value=t[data.value])
@@ -191,10 +193,12 @@ def _connect(url: str, scheme: str) -> Any:
     except ImportError:
         extra = _EXTRAS.get(scheme, scheme)
         raise PlaybookError(
-            url, f"the {scheme} backend is not installed", f"pip install 'ibis-framework[{extra}]'"
+            hidden(url), f"the {scheme} backend is not installed", f"pip install 'ibis-framework[{extra}]'"
         ) from None
     except Exception as error:
-        raise PlaybookError(hidden(url), f"cannot be opened: {_first(error)}", "check the URL and the server") from None
+        raise PlaybookError(
+            hidden(url), f"cannot be opened: {_first(url, error)}", "check the URL and the server"
+        ) from None
 
 
 def _guarded(url: str, work: Any) -> Any:
@@ -205,7 +209,7 @@ def _guarded(url: str, work: Any) -> Any:
         raise
     except Exception as error:  # backends have no common class of errors
         raise PlaybookError(
-            hidden(url), f"the engine says: {_first(error)}", "check the table and its columns"
+            hidden(url), f"the engine says: {_first(url, error)}", "check the table and its columns"
         ) from None
 
 
@@ -214,8 +218,11 @@ def hidden(url: str) -> str:
     return re.sub(r"(://[^:/@]*):[^@/]*@", r"\1:***@", url)
 
 
-def _first(error: Exception) -> str:
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+def _first(url: str, error: Exception) -> str:
+    """The first line of an error, without the password that a driver may repeat."""
+    secret = re.search(r"://[^:/@]*:([^@/]+)@", url)
+    text = str(error).replace(secret[1], "***") if secret else str(error)
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
     return (lines[0] if lines else type(error).__name__)[:200]
 
 

@@ -1,0 +1,119 @@
+"""Paths -> the files of a fleet as an engine can read them: their format, their columns, whose rank each one is.
+
+Only formats that an engine reads in parallel: parquet, CSV with a header line, JSON lines. All else is for `ingest`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from playbook.errors import PlaybookError, Problem
+from playbook.probes.fleet_engines import File, Files
+from playbook.readers import columnar, names, walk
+from playbook.readers.source import Source
+
+INGEST = "`playbook ingest` reads it"
+_DELIMITERS = ",\t;|"
+_TAIL = 1 << 16  # bytes looked at for the last line
+
+
+def describe(paths: Sequence[str], metric: str, rename: Mapping[str, str]) -> tuple[Files, list[Problem]]:
+    """The files of `paths` and what is wrong with some of them. Raises `PlaybookError` where no rank can be told."""
+    found = walk.files(paths)
+    kinds: dict[str, list[walk.Found]] = {}
+    for item in found:
+        kinds.setdefault(_format(item), []).append(item)
+    fit = {kind: items for kind, items in kinds.items() if kind}
+    if not fit:
+        raise PlaybookError(found[0].name, "is not parquet, CSV or JSON lines", INGEST)
+    kind, items = max(fit.items(), key=lambda pair: len(pair[1]))
+    problems = [
+        Problem(item.name, None, f"left out: the fleet is read from {kind} files", INGEST)
+        for other, left in kinds.items()
+        if other != kind
+        for item in left
+    ]
+    columns, delimiter = _columns(items[0], kind)
+    step, rank, value = _chosen(items[0].name, columns, metric, rename)
+    if rank is None and len(bare := [item for item in items if item.rank is None]):
+        what = f"no column of ranks (columns: {', '.join(columns[:12])}) and no rank in the file's name"
+        raise PlaybookError(
+            bare[0].name, what, "name the column with --map rank=COLUMN, or the files rank0, rank1, ..."
+        )
+    files = []
+    for item in items:
+        torn = _torn(item.path, step, columns, delimiter) if kind == "csv" else None
+        if torn is not None:
+            problems.append(Problem(item.name, None, f"the last line (step {torn}) is cut; it is left out", "", "cut"))
+        files.append(File(str(item.path), item.rank, torn))
+    return Files(tuple(files), kind, step, value, rank, delimiter), problems
+
+
+def _format(item: walk.Found) -> str:
+    """parquet, json, csv or nothing, by content."""
+    if item.name == "-":
+        return ""
+    head = Source(item.path, item.name).head(4096)
+    if head.startswith(b"PAR1"):
+        return "parquet"
+    first = head.split(b"\n", 1)[0].strip()
+    if first.startswith(b"{"):
+        return "json" if first.endswith(b"}") else ""
+    return "csv" if b"\0" not in head and any(d.encode() in first for d in _DELIMITERS) else ""
+
+
+def _columns(item: walk.Found, kind: str) -> tuple[list[str], str]:
+    """The names of the columns, and the delimiter of a CSV."""
+    if kind == "parquet":
+        try:
+            sql = f"SELECT * FROM read_parquet({columnar.literal(item.path)})"
+            return [name for name, _ in columnar.table_columns(sql)], ","
+        except columnar.QueryError as error:
+            raise PlaybookError(item.name, f"the parquet file cannot be read: {error}", "fetch it again") from None
+    first = Source(item.path, item.name).head().decode("utf-8-sig", "replace").splitlines()[0]
+    if kind == "json":
+        try:
+            return list(json.loads(first)), ","
+        except ValueError:
+            raise PlaybookError(item.name, "the first line is no JSON object", INGEST, 1) from None
+    delimiter = max(_DELIMITERS, key=first.count)
+    return [cell.strip().strip('"') for cell in first.split(delimiter)], delimiter
+
+
+def _chosen(where: str, columns: list[str], metric: str, rename: Mapping[str, str]) -> tuple[str, str | None, str]:
+    """The columns of the step, the rank and the metric."""
+    asked = {meaning: raw for raw, meaning in rename.items()}
+    for meaning, raw in asked.items():
+        if meaning in ("step", "rank", metric) and raw not in columns:
+            raise PlaybookError(where, f"no column {raw!r} (columns: {', '.join(columns[:12])})", "correct the --map")
+    steps = names.step_names(columns)
+    step = asked.get("step") or (steps[0] if steps else None)
+    rank = asked.get("rank") or names.rank_name(columns)
+    value = asked.get(metric) or next(
+        (raw for raw, known in names.canonical(columns, {}).items() if known == metric), None
+    )
+    for meaning, name in (("step", step), (metric, value)):
+        if name is None:
+            what = f"no column of the {meaning} (columns: {', '.join(columns[:12])})"
+            raise PlaybookError(where, what, f"name it with --map {meaning}=COLUMN")
+    assert step is not None and value is not None
+    return step, rank, value
+
+
+def _torn(path: Path, step: str, columns: list[str], delimiter: str) -> int | None:
+    """The step of a last line without an end: its last number may have lost digits. None for a whole file."""
+    if path.suffix in (".gz", ".zst"):
+        return None
+    with path.open("rb") as stream:
+        stream.seek(max(0, path.stat().st_size - _TAIL))
+        tail = stream.read()
+    if not tail or tail.endswith((b"\n", b"\r")):
+        return None
+    cells = tail.rsplit(b"\n", 1)[-1].decode("utf-8", "replace").split(delimiter)
+    place = columns.index(step)
+    try:
+        return int(float(cells[place]))
+    except (IndexError, ValueError, OverflowError):
+        return None  # no step, no row: the engine leaves it out itself

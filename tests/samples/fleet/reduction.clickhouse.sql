@@ -1,0 +1,82 @@
+WITH "t4" AS (
+  SELECT
+    "t1"."step" AS "step",
+    COUNT("t1"."x") AS "count",
+    SUM(CAST("t1"."bad" AS Nullable(Int64))) AS "nonfinite",
+    quantileExactExclusiveIf("t1"."x", "t1"."good") AS "median",
+    avgIf("t1"."x", "t1"."good") AS "mean",
+    minIf("t1"."x", "t1"."good") AS "low",
+    maxIf("t1"."x", "t1"."good") AS "top",
+    minIf("t1"."rank", "t1"."bad") AS "bad_rank"
+  FROM (
+    SELECT
+      "t0"."step" AS "step",
+      "t0"."rank" AS "rank",
+      "t0"."value" AS "x",
+      COALESCE(ABS("t0"."value") < 1e+308, FALSE) AS "good",
+      isNotNull("t0"."value") AND NOT (
+        COALESCE(ABS("t0"."value") < 1e+308, FALSE)
+      ) AS "bad"
+    FROM "playbook_fleet" AS "t0"
+    WHERE
+      isNotNull("t0"."step") AND isNotNull("t0"."rank")
+  ) AS "t1"
+  GROUP BY
+    "t1"."step"
+)
+SELECT
+  "t6"."step" AS "step",
+  "t6"."count" AS "count",
+  "t6"."nonfinite" AS "nonfinite",
+  "t6"."median" AS "median",
+  "t6"."mean" AS "mean",
+  "t6"."low" AS "low",
+  "t6"."top" AS "top",
+  "t12"."top_rank" AS "top_rank",
+  "t6"."bad_rank" AS "bad_rank"
+FROM "t4" AS "t6"
+LEFT OUTER JOIN (
+  SELECT
+    "t10"."step" AS "step",
+    MIN("t10"."rank") AS "top_rank"
+  FROM (
+    SELECT
+      *
+    FROM (
+      SELECT
+        "t3"."step" AS "step",
+        "t3"."rank" AS "rank",
+        "t3"."x" AS "x",
+        "t3"."good" AS "good",
+        "t3"."bad" AS "bad",
+        "t8"."top" AS "top"
+      FROM (
+        SELECT
+          "t0"."step" AS "step",
+          "t0"."rank" AS "rank",
+          "t0"."value" AS "x",
+          COALESCE(ABS("t0"."value") < 1e+308, FALSE) AS "good",
+          isNotNull("t0"."value") AND NOT (
+            COALESCE(ABS("t0"."value") < 1e+308, FALSE)
+          ) AS "bad"
+        FROM "playbook_fleet" AS "t0"
+        WHERE
+          isNotNull("t0"."step")
+          AND isNotNull("t0"."rank")
+          AND COALESCE(ABS("t0"."value") < 1e+308, FALSE)
+      ) AS "t3"
+      INNER JOIN (
+        SELECT
+          "t5"."step" AS "step",
+          "t5"."top" AS "top"
+        FROM "t4" AS "t5"
+      ) AS "t8"
+        ON "t3"."step" = "t8"."step"
+    ) AS "t9"
+    WHERE
+      "t9"."x" = "t9"."top"
+  ) AS "t10"
+  GROUP BY
+    "t10"."step"
+) AS "t12"
+  ON "t6"."step" = "t12"."step"
