@@ -209,6 +209,9 @@ def _lr_marks(steps: np.ndarray, values: np.ndarray) -> list[Mark]:
     with np.errstate(divide="ignore", over="ignore"):
         ratio = values[1:] / values[:-1]
     jumps = np.flatnonzero((ratio > LR_JUMP) | (ratio < 1 / LR_JUMP)) + 1
-    # Warm-up from zero and the last steps of a decay multiply, too: only a jump near the top is a change of plan.
+    # The first ramp and the last steps of a decay multiply, too: only a jump near the top is a change of plan.
     jumps = jumps[np.maximum(values[jumps], values[jumps - 1]) > 0.2 * values[top]]
+    falls = np.flatnonzero(np.diff(values) <= 0)
+    ramp = int(falls[0]) if len(falls) else len(values)
+    jumps = jumps[jumps > ramp]
     return found + [Mark("lr", int(steps[k]), "jump") for k in jumps[:MOST_MARKS] if abs(int(k) - top) > 1]
