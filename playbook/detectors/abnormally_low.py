@@ -3,8 +3,8 @@
 What it sees
     `too-low`: a model that started near the loss of a random guess over a large vocabulary and is below a tenth of
     a nat at the end (where the configuration tells the vocabulary, also of a small one, and sure where it is below a
-    fiftieth and came down in one sweep); or a collapse to less than a fifth of the level in a few rows in the middle of a run, without
-    an epoch beginning there.
+    fiftieth); or a collapse to less than a fifth of the level in a few rows in the middle of a run, without an epoch
+    beginning there.
 Why it matters
     Nothing looks healthier than a leak: the answer is visible to the model (mask off by one, packed documents that
     see each other), only copied or padding tokens count, or the data repeats (D2-sym-3).

@@ -44,6 +44,7 @@ SIDE = 32  # rows on each side of a change whose medians are compared
 EXACT, VAGUE = 0.01, 0.03  # relative: a factor that is met, and a noise of the ratio that meets everything
 WHOLE = (2, 3, 4, 5, 6, 8, 10, 12, 16, 24, 32, 48, 64, 96, 128, 256, 512, 1024)
 COUNTS = ("world_size", "num_gpus", "gradient_accumulation_steps", "accumulate_grad_batches", "num_microbatches")
+SAME_LOSS = 2e-3  # relative: one step of the same weights and batch
 SAME_NORM = 0.1  # in the logarithm: a gradient norm that did not move
 SAME_NOISE = 2.0  # times: relative noise before and after a mere factor
 NOT_LEARNED = 1.15  # of ln(classes): a loss of a k-fold scale does not come below it while it learns
@@ -98,7 +99,7 @@ def _change(shared: Shared, loss: Curve, step: int) -> list[Finding]:
     starts = good[loss.steps[good] == step]
     if not len(starts):
         return []
-    at = int(starts[-1])
+    at = _leap(loss, int(starts[-1]))
     seg = next(s for s in reversed(shared.segments) if s.lo <= at)
     left = np.concatenate([seg.before, good[(good >= seg.lo) & (good < at)]])[-SIDE:]
     right = good[(good >= at) & (good < seg.hi)][:SIDE]
@@ -128,12 +129,20 @@ def _change(shared: Shared, loss: Curve, step: int) -> list[Finding]:
     return []  # another loss with another gradient: other data or weights
 
 
+def _leap(loss: Curve, at: int) -> int:
+    """The row of the largest change next to a row: a foot or a best split may be some rows off."""
+    near = loss.values[max(0, at - 4) : at + 5]
+    with np.errstate(invalid="ignore", divide="ignore"):
+        change = np.abs(np.diff(np.log(near)))
+    return max(0, at - 4) + 1 + int(np.argmax(np.where(np.isfinite(change), change, 0.0))) if len(change) else at
+
+
 def _ratio(a: np.ndarray, b: np.ndarray) -> tuple[float, float]:
     """Difference of the medians of two stretches (logarithms), the trend of the first taken on, and its noise."""
     trend = stats.slope(a) * (len(a) + len(b)) / 2.0 if len(a) >= 8 else 0.0
     sigma = max(stats.diff_sigma(a), stats.diff_sigma(b), 1e-4)
     noise = 1.25 * sigma * math.sqrt(1.0 / len(a) + 1.0 / len(b))
-    return float(np.median(b) - np.median(a)) - (trend if abs(trend) > 3.0 * noise else 0.0), noise
+    return float(np.median(b) - np.median(a)) - (trend if abs(trend) > 3.0 * sigma else 0.0), noise
 
 
 def _whole(ratio: float, noise: float, shared: Shared) -> float | None:
@@ -192,6 +201,9 @@ def _of_the_norm(shared: Shared) -> list[Finding]:
         own = at + np.flatnonzero(usable[at : at + SIDE])
         old = np.flatnonzero(usable[:at])[-4 * SIDE :]
         seen, again = overlap(grad, old, own)
+        if exact := _first_row(shared, grad, at):
+            out.append(exact)
+            continue
         if len(seen) >= SIDE // 4:
             off = np.log(again / seen)
             ratio, noise = float(np.median(off)), 1.25 * stats.mad_sigma(off) / math.sqrt(len(off))
@@ -206,6 +218,27 @@ def _of_the_norm(shared: Shared) -> list[Finding]:
         text = f"gradient norm is {times} times what it was from the restart at step {step} on, a whole factor"
         out.append(finding(NAME, "exact-factor", grad, at, text, 0.75, numbers={"factor": k, "noise": noise}))
     return out[:5]
+
+
+def _first_row(shared: Shared, grad: Curve, at: int) -> Finding | None:
+    """The first step after a restart, trained before with the same loss: its gradient must be the same, too."""
+    loss, step = shared.loss, int(grad.steps[at])
+    if loss is None:
+        return None
+    rows, norms = np.flatnonzero(shared.good & (loss.steps == step)), np.flatnonzero(grad.steps[:at] == step)
+    if len(rows) < 2 or not len(norms):
+        return None
+    before, now = float(loss.values[rows[-2]]), float(loss.values[rows[-1]])
+    was, norm = float(grad.values[norms[-1]]), float(grad.values[at])
+    if abs(now - before) > SAME_LOSS * abs(before) or not (was > 0 and norm > 0 and math.isfinite(norm / was)):
+        return None
+    k = _whole(math.log(norm / was), 0.0, shared)
+    if k is None:
+        return None
+    n = stats.number
+    text = f"step {step} was trained twice, with the same loss {n(now)} and a gradient norm of {n(was)} and {n(norm)}: "
+    text += f"{norm / was:.3f} times"
+    return finding(NAME, "exact-factor", grad, at, text, 0.9, numbers={"factor": k, "times": norm / was})
 
 
 def scan(run: Run) -> Scan:

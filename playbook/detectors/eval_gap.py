@@ -80,6 +80,9 @@ def _jump(evaluation: Curve, index: np.ndarray, x: np.ndarray, train: np.ndarray
     if not len(jumps):
         return []
     k = int(jumps[0]) + 1
+    # one evaluation may have been a bad one; several in a row that stay up, after several calm ones, are no noise
+    rest = x[k:]
+    stays = len(rest) >= 3 and k >= 3 and bool((rest[:3] - x[k - 1] > 0.7 * JUMP).all())
     text = f"evaluation loss goes from {stats.number(math.exp(x[k - 1]))} to {stats.number(math.exp(x[k]))} at step "
     text += f"{int(evaluation.steps[index[k]])}, the training loss does nothing"
     return [
@@ -89,7 +92,7 @@ def _jump(evaluation: Curve, index: np.ndarray, x: np.ndarray, train: np.ndarray
             evaluation,
             int(index[k]),
             text,
-            DOUBTFUL,
+            0.75 if stays else DOUBTFUL,
             numbers={"times": math.exp(min(float(rise[k - 1]), 500.0))},
         )
     ]

@@ -81,7 +81,8 @@ def _alive(grad: Curve) -> Finding | None:
     v = np.abs(grad.values[index])
     if len(v) < LEAST or float(v[:LEAST].min()) <= DEAD or float(np.median(v)) <= DEAD:
         return None
-    text = f"gradient norm is {stats.number(float(v[0]))} in the first row and {stats.number(float(np.median(v)))} later"
+    n = stats.number
+    text = f"gradient norm is {n(float(v[0]))} in the first row and {n(float(np.median(v)))} later"
     return finding(NAME, "alive", grad, int(index[0]), text, 0.85)
 
 

@@ -104,7 +104,8 @@ def _no_label(shared: Shared, loss: Curve, grad: Curve) -> list[Finding]:
     level = float(np.median(before))
     if abs(float(np.median(after)) - level) > UNMOVED * abs(level):
         return []
-    text = f"loss is {loss.values[begin]:g} and the gradient norm exactly 0 at step {step}, both are usual before and after"
+    text = f"loss is {loss.values[begin]:g} and the gradient norm exactly 0 at step {step}"
+    text += ", both are usual before and after"
     return [finding(NAME, "no-label", loss, begin, text, 0.85, last_step=int(loss.steps[end - 1]), numbers=numbers)]
 
 

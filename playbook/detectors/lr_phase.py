@@ -75,7 +75,8 @@ def look(shared: Shared) -> Scan:
 def _from_the_start(shared: Shared, begin: Onset) -> bool:
     """True where the fault shows in the first row of all, as a loss at ln(classes) or at zero does."""
     loss = shared.loss
-    return loss is not None and begin.step <= int(loss.steps.min()) and begin.finding.detector in ("plateau", "loss_zero")
+    first = loss is not None and begin.step <= int(loss.steps.min())
+    return first and begin.finding.detector in ("plateau", "loss_zero")
 
 
 def _kind(past: np.ndarray, steps: np.ndarray, now: float, top: float, highest: float, rising: bool) -> str:

@@ -20,6 +20,7 @@ from __future__ import annotations
 import numpy as np
 
 from playbook.detectors import stats
+from playbook.detectors.stats_curve import Curve
 from playbook.detectors.stats_shared import Shared, answer, blind, finding
 from playbook.findings import Finding, Scan
 from playbook.series import Run

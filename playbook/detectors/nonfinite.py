@@ -111,7 +111,8 @@ def _stage(loss: Curve, grad: Curve | None, shared: Shared, dead: Finding | None
         return []
     step, n = int(loss.steps[at]), stats.number
     if np.isinf(loss.values[at]) and not shared.has("loss_scale"):
-        text = f"the first bad row (step {step}) has a loss of {loss.values[at]:g}, not NaN, after {n(float(before[-1]))}"
+        text = f"the first bad row (step {step}) has a loss of {loss.values[at]:g}, not NaN"
+        text += f", after {n(float(before[-1]))}"
         return [finding(NAME, "infinite-first", loss, at, text, 0.75)]
     if grad is None or shared.has("loss_scale"):
         return []
@@ -122,7 +123,8 @@ def _stage(loss: Curve, grad: Curve | None, shared: Shared, dead: Finding | None
     usual = usual[np.isfinite(usual)]
     if len(usual) < 3 or float(usual[-3:].max()) > QUIET * float(np.median(usual)):
         return []
-    text = f"gradient norm is not finite at step {int(grad.steps[rows[0]])} beside a finite loss, the loss at step {step}"
+    text = f"gradient norm is not finite at step {int(grad.steps[rows[0]])} beside a finite loss"
+    text += f", the loss at step {step}"
     return [finding(NAME, "backward-first", grad, int(rows[0]), text, 0.85)]
 
 

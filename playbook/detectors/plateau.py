@@ -43,6 +43,7 @@ DIP = 0.05  # of the level: lower in between by this is no plateau
 BAND = 0.015  # of ln(classes), known: standing there, a little excess or the skew of the labels included
 SETTLED, SETTLED_ROWS, SETTLED_STEPS = 0.4, 100, 150  # share of the run, rows and steps that a stand must last
 GOES_ON = 0.004  # of the level: a descent over the second half of a stand that is none
+CRAWL_ROWS = 400  # and steps at least: word frequencies alone are learned in fewer
 QUIET_NOISE, QUIET_ROWS, WORKS = 0.015, 200, 1e-4  # relative noise, rows, learning rate: such a loss ought to move
 
 
@@ -79,7 +80,8 @@ def _in_line(shared: Shared, line: np.ndarray) -> list[Finding]:
     if classes is not None and (stands := _stands(shared, line, v, classes)):
         return [stands]
     dead = _dead_gradient(shared) or _no_lr(shared)
-    flat = not dipped and first - last < max(DESCENT * abs(middle), 0.0) and abs(first - last) < max(0.03 * abs(middle), 3 * sigma)
+    flat = not dipped and first - last < max(DESCENT * abs(middle), 0.0)
+    flat = flat and abs(first - last) < max(0.03 * abs(middle), 3 * sigma)
     numbers = {"level": middle, "first": first, "last": last, "spread": sigma, "classes": float(count)}
     numbers["distance_to_uniform"] = away
     # near zero every value is near some logarithm; from 2 classes on the distances mean something
@@ -97,7 +99,10 @@ def _in_line(shared: Shared, line: np.ndarray) -> list[Finding]:
         return [finding(NAME, "no-descent", loss, int(line[0]), text, sure, numbers=numbers)]
     if fresh and 0.0 < first - last < 0.05 * first and n >= 4 * LONG_ROWS:
         text = f"loss comes down from {stats.number(first)} to {stats.number(last)} only, in {n} rows"
-        return [finding(NAME, "slow", loss, int(line[0]), text, DOUBTFUL, numbers=numbers)]
+        # images are slow at first; text of a known vocabulary is not
+        text_of_known = shared.setting("vocab_size", "padded_vocab_size", "n_vocab", "vocabulary_size") is not None
+        sure = 0.75 if text_of_known and n >= CRAWL_ROWS else DOUBTFUL
+        return [finding(NAME, "slow", loss, int(line[0]), text, sure, numbers=numbers)]
     return []
 
 
@@ -111,7 +116,10 @@ def _stands(shared: Shared, line: np.ndarray, v: np.ndarray, classes: int) -> Fi
     off = np.flatnonzero(np.abs(blocks - uniform) > BAND * uniform)
     begin = (int(off[-1]) + 1) * size if len(off) else 0
     rest = v[begin:]
-    if len(rest) < max(SETTLED * len(v), SETTLED_ROWS):
+    # a loss that was clearly lower once was blown up; else the guess is there from the first row
+    before = blocks[: begin // size]
+    learned = len(before) > 0 and float(before.min()) < uniform - 3.0 * BAND * uniform
+    if len(rest) < max(0.0 if learned else SETTLED * len(v), SETTLED_ROWS):
         return None
     if int(loss.steps[line[-1]] - loss.steps[line[begin]]) < SETTLED_STEPS or uniform < 0.6:
         return None
@@ -120,11 +128,9 @@ def _stands(shared: Shared, line: np.ndarray, v: np.ndarray, classes: int) -> Fi
     if falls > GOES_ON * uniform + 2.0 * stats.diff_sigma(half) / math.sqrt(quarter):
         return None
     level = float(np.median(half))
-    # a loss that was clearly lower once was blown up; else the guess is there from the first row
-    before = blocks[: begin // size]
-    learned = len(before) > 0 and float(before.min()) < uniform - 3.0 * BAND * uniform
     at = int(line[begin if learned else 0])
-    text = f"loss stands at {n(level)} for the last {len(rest)} of {len(v)} rows; a guess gives ln({classes}) = {n(uniform)}"
+    text = f"loss stands at {n(level)} for the last {len(rest)} of {len(v)} rows"
+    text += f"; a guess gives ln({classes}) = {n(uniform)}"
     numbers = {"level": level, "rows": float(len(rest)), "classes": float(classes), "first": float(np.median(v[:3]))}
     numbers |= {"distance_to_uniform": abs(level - uniform), "spread": stats.mad_sigma(half)}
     return finding(NAME, "uniform-output", loss, at, text, 0.85, numbers=numbers)
@@ -184,6 +190,9 @@ def _still(shared: Shared, line: np.ndarray, v: np.ndarray) -> list[Finding]:
     index = int(line[begin])
     step = int(loss.steps[index])
     numbers = {"level": end, "rows": float(rows), "classes": float(count), "distance_to_uniform": away}
+    if uniform and shared.classes is not None and float(v[:begin].min(initial=end)) > end - 3.0 * BAND * end:
+        index, begin = int(line[0]), 0  # it never was better than a guess: the fault is there from the first row on
+        step = int(loss.steps[index])
     if uniform:
         text = f"loss stands at {stats.number(end)} from step {step}, {away:.4f} from ln({count}), as of equal guesses"
         return [finding(NAME, "uniform-output", loss, index, text, 0.93, numbers=numbers)]

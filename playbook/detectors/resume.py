@@ -40,7 +40,7 @@ KINDS = (
     *("same-batches", "other-batches"),
 )
 
-BEFORE, AFTER = 32, 8  # rows compared
+BEFORE, AFTER, LATER = 32, 8, 64  # rows compared
 Z = 5.0  # of the difference of the two medians
 RISE = math.log(1.03)
 LARGE = math.log(1.2)
@@ -99,6 +99,12 @@ def _judged(shared: Shared, seg: Segment) -> list[Finding]:
     rise = new - expected
     z = rise / scale
     pairs = _paired(shared, seg, own)
+    if len(own) >= 2 * AFTER and not _same_rate(shared, seg):
+        # another learning rate shows in the rows that follow, not in the first ones
+        later = dom.x(loss.values[own[AFTER : AFTER + LATER]])
+        rise = max(rise, float(np.median(later)) - expected)
+        z = rise / (1.25 * sigma * math.sqrt(1.0 / len(x_before) + 1.0 / len(later)))
+        new = expected + rise
     if pairs is not None and pairs.same_batches and (pairs.rise > 0) == (rise > 0) and abs(pairs.z) > abs(z):
         rise, z = pairs.rise, pairs.z
     n = stats.number
@@ -175,7 +181,7 @@ def _paired(shared: Shared, seg: Segment, own: np.ndarray) -> Pairs | None:
     x, y = dom.x(seen), dom.x(again)
     off = (y - x)[1:]
     scale = 1.25 * max(stats.mad_sigma(off), 1e-4) / math.sqrt(len(off))
-    a, b = x - np.mean(x), y - np.mean(y)
+    a, b = np.diff(x), np.diff(y)
     size = math.sqrt(float(a @ a) * float(b @ b))
     tied = float(a @ b) / size if size > 0 else 0.0
     rise = float(np.median(off))
@@ -194,7 +200,8 @@ def _same_rate(shared: Shared, seg: Segment) -> bool:
     if not again:
         return True
     steps, values = lr.steps[again[-1] :][:PAIRS], lr.values[again[-1] :][:PAIRS]
-    before = at_steps(Curve("lr", lr.steps[: again[-1]], lr.values[: again[-1]], lr.rows[: again[-1]], lr.series), steps)
+    k = again[-1]
+    before = at_steps(Curve("lr", lr.steps[:k], lr.values[:k], lr.rows[:k], lr.series), steps)
     return bool(np.all(np.abs(values - before) <= 0.05 * np.abs(before)))
 
 

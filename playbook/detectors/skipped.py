@@ -99,8 +99,8 @@ def _stuck(scale: Curve, grad: Curve | None) -> Finding | None:
     starts, _ = stats.runs(~grad.finite)
     begin = int(starts[-1])
     rows = len(grad) - begin
-    text = f"no gradient norm is finite from step {int(grad.steps[begin])} to the end ({rows} rows), with the loss scale"
-    text += f" at {stats.number(float(scale.values[-1]))}: every step is skipped"
+    text = f"no gradient norm is finite from step {int(grad.steps[begin])} to the end ({rows} rows)"
+    text += f", with the loss scale at {stats.number(float(scale.values[-1]))}: every step is skipped"
     return finding(NAME, "endless", grad, begin, text, 0.9, numbers={"count": float(rows), "rows": float(rows)})
 
 

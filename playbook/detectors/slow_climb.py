@@ -1,9 +1,9 @@
 """A loss that turns up slowly, without a jump.
 
 What it sees
-    `climb`: the blocks' medians fall or lie flat, then rise to the end of the log: most of them one after the
-    other, by at least eight per cent and far more than their noise, and no single place carries the rise. The step
-    is where it turns.
+    `climb`: the blocks' medians fall or lie flat, then rise to the end of the log, or to a height of which most is
+    kept to the end: most of them one after the other, by at least eight per cent and far more than their noise, and
+    no single place carries the rise. The step is where it turns.
 Why it matters
     No alarm for spikes sees it. It points at the order or the mixture of the data, lost random state, low
     precision, or a learning rate that left its schedule (D0-sym-4), and costs the most GPU time because it is seen
@@ -21,8 +21,8 @@ import math
 
 import numpy as np
 
-from playbook.detectors import stats
-from playbook.detectors.stats_shared import MENTION, Shared, answer, blind, finding
+from playbook.detectors import spike, stats
+from playbook.detectors.stats_shared import LEAP, MENTION, NOTICED, Shared, answer, blind, finding
 from playbook.findings import Finding, Scan
 from playbook.series import Run
 
@@ -34,11 +34,14 @@ KINDS = ("climb",)
 LEAST = 60  # rows
 BLOCKS = 48  # the run in this many blocks
 FINE = 128  # blocks in which the turn is sought
+BEHIND = 6  # part of the rows before the lowest block in which the turn is sought
 RISE = math.log(1.08)
 Z = 6.0  # of the blocks' own noise
 PART = 0.12  # of the rows: a shorter rise is not told from noise
 STRETCH = 0.1  # of the rows: from a tenth to nine tenths of the rise; faster is no slow climb
 TAU = 0.55  # Kendall, of the blocks after the turn
+HIGH, EARLY_ROWS = math.log(1.4), 30  # a rise that counts even behind a short descent, and its rows
+KEPT, HUMP = 0.6, math.log(1.25)  # share of a height that is kept to the end; a lower one is no fault by itself
 ONE_PLACE = 0.6  # share of the rise between two neighbouring blocks: more is a shift, not a climb
 
 
@@ -65,29 +68,34 @@ def _in_line(shared: Shared, line: np.ndarray) -> list[Finding]:
     noise = max(stats.diff_sigma(blocks), 1.25 * stats.diff_sigma(x) / math.sqrt(size), 1e-5)
     smooth = np.median(np.lib.stride_tricks.sliding_window_view(np.pad(blocks, 1, mode="edge"), 3), axis=1)
     low = int(np.argmin(smooth))
-    after = blocks[low:]
+    tail = max(2, n // 16)
+    last = float(np.median(blocks[-tail:]) - smooth[low])
+    peak = low + int(np.argmax(smooth[low:]))
+    top = float(smooth[peak] - smooth[low])
+    humped = peak < n - 2 * tail and last >= KEPT * top and top >= HUMP
+    after = blocks[low : peak + 1] if humped else blocks[low:]
     if len(after) < max(6, PART * n):
         return []
-    tail = max(2, n // 16)
-    rise = float(np.median(blocks[-tail:]) - smooth[low])
+    rise = top if humped else last
     if rise < max(RISE, Z * noise) or stats.trend(after) < TAU:
         return []
-    share_up = (smooth[low:] - smooth[low]) / rise
+    share_up = (smooth[low : low + len(after)] - smooth[low]) / rise
     if int(((share_up > 0.1) & (share_up < 0.9)).sum()) < max(4, STRETCH * n) or _carried(
         shared, line, low * size, rise
     ):
         return []
-    steepest = float(np.max(np.diff(smooth[low:]))) if len(after) > 1 else rise
+    steepest = float(np.max(np.diff(smooth[low : low + len(after)]))) if len(after) > 1 else rise
     if steepest > ONE_PLACE * rise:
         return []
-    index = int(line[_turn(x, low * size)])
-    begin, end = int(loss.steps[index]), int(loss.steps[line[-1]])
+    index = int(line[_turn(x, low * size, min((low + len(after)) * size, len(x)))])
+    begin, end = int(loss.steps[index]), int(loss.steps[line[min((low + len(after)) * size, len(line)) - 1]])
     share = len(after) / n
     start = float(np.median(blocks[: max(1, n // 24)]))
     sure = 0.85 if rise >= math.log(1.25) and share >= 0.25 else 0.76
     # a run that never came down much has trained weights behind it: it may drift to the new data's level
     came_down = start - smooth[low] >= max(0.5 * rise, 4.0 * noise)
-    if low < 0.08 * n or (not came_down and (rise < math.log(1.2) or low < 0.2 * n)):
+    early = low < 0.08 * n and not (came_down and rise >= HIGH and low * size >= EARLY_ROWS)
+    if early or (not came_down and (rise < math.log(1.2) or low < 0.2 * n)):
         sure = min(sure, MENTION)
     if _with_lr(shared, begin, end) or _after_drop(blocks, low, rise):
         sure = min(sure, MENTION)
@@ -110,24 +118,33 @@ def _in_line(shared: Shared, line: np.ndarray) -> list[Finding]:
 
 
 def _carried(shared: Shared, line: np.ndarray, low: int, rise: float) -> bool:
-    """True where a jump that lasts makes most of the rise."""
+    """True where a jump that lasts, and is told as one, makes most of the rise."""
     begin = int(line[low])
-    return any(e.lasting and e.start >= begin and e.after_rise > 0.5 * rise for _, e in shared.excursions)
+    return any(
+        e.lasting and e.start >= begin and e.after_rise > 0.5 * rise and spike.confidence(shared, seg, e) >= NOTICED
+        for seg, e in shared.excursions
+    )
 
 
-def _turn(x: np.ndarray, low: int) -> int:
+def _turn(x: np.ndarray, low: int, end: int) -> int:
     """The row where the curve turns up, near the lowest block: the break of two joined lines through finer blocks."""
-    begin = max(0, low - len(x) // 8)
-    size = max(1, (len(x) - begin) // FINE)
-    return min(begin + stats.hinge(stats.block_medians(x[begin:], size)) * size + size // 2, len(x) - 1)
+    begin = max(0, low - len(x) // BEHIND)
+    size = max(1, (end - begin) // FINE)
+    return min(begin + stats.hinge(stats.block_medians(x[begin:end], size), True) * size + size // 2, len(x) - 1)
 
 
 def _with_lr(shared: Shared, begin: int, end: int) -> bool:
-    """True where the learning rate itself rises over the climb."""
+    """True where the learning rate itself rises over the climb, and not to more than it ever was: a restart.
+
+    In the first warm-up a loss that had come down and climbs with the rate is at fault: the rate is too high already.
+    """
     lr = shared.curve("lr")
     if lr is None:
         return False
     part = lr.values[(lr.steps >= begin) & (lr.steps <= end) & lr.finite]
+    before = lr.values[(lr.steps < begin) & lr.finite]
+    if len(part) and len(before) and float(part.max()) > LEAP * float(before.max()):
+        return False
     return len(part) >= 2 and bool(np.median(part[-max(1, len(part) // 5) :]) > 1.2 * max(part[0], 1e-12))
 
 

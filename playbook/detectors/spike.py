@@ -39,6 +39,7 @@ KINDS = ("transient", "persistent", "repeated", "growing", "one-row", "relaxes",
 
 LEAST = 8  # rows
 SWITCH = math.log(1.6)  # a planned switch of the data is smaller, and the loss comes down from it
+Z_OVERSHOT = 9.0  # sigma of a jump to less than twice the level that relaxes over hundreds of steps
 SLOW_ROWS = 20  # of a rise that relaxes as after a warm restart
 SHOWN = 20  # transient spikes told one by one
 DENSE = 5  # steps from row to row: a sparser log hides the form
@@ -88,6 +89,8 @@ def confidence(shared: Shared, seg: Segment, e: Excursion) -> float:
         sure = 0.88  # it overshot and settled above its level
     elif big:
         sure = 0.85
+    elif e.z >= Z_OVERSHOT and e.rise >= 2.0 * max(e.after_rise, 1e-9):
+        sure = 0.72  # far beyond the noise, and it comes down from there: no switch of the data
     else:
         # a step to a new level without overshoot is what a switch of the data looks like
         sure = 0.78 if e.after_rise >= 0.9 else 0.72 if e.after_rise >= 0.336 else MENTION
@@ -141,17 +144,17 @@ def _form(shared: Shared, told: list[Finding]) -> list[Finding]:
     rows = e.start + np.flatnonzero(shared.good[e.start : min(stop, e.start + 256)])
     x = shared.domain.x(loss.values[rows]) - (shared.domain.x(np.array([loss.values[e.peak]]))[0] - e.rise)
     to_peak = int(np.argmax(x))
+    first = float(x[:2].max()) / e.rise  # the foot of a jump may be one row early
+    kept = float(np.median(x[-len(x) // 3 :])) / max(float(np.median(x[:UPHILL])), 1e-9)
     n = stats.number
     if e.recovered and len(x) <= 2:
         kind, what = "one-row", f"is back after {len(x)} rows"
-    elif to_peak >= UPHILL and float(x[0]) < LOST * e.rise:
+    elif to_peak >= UPHILL and first < LOST:
         kind, what = "builds-up", f"takes {to_peak} rows to its peak"
     elif to_peak <= AT_ONCE and e.recovered and len(x) > UPHILL:
         kind, what = "relaxes", f"jumps at once and takes {len(x)} rows to come back"
-    elif len(x) >= 3 * UPHILL and float(np.median(x[-len(x) // 3 :])) > KEPT * float(np.median(x[:UPHILL])):
+    elif not e.recovered and first >= LOST and len(x) >= 3 * UPHILL and kept > KEPT:
         kind, what = "step", f"jumps at once and stays at {n(e.after)}"
-        if float(x[0]) < LOST * e.rise:
-            return []
     elif to_peak <= AT_ONCE and len(x) > UPHILL:
         kind, what = "relaxes", f"jumps at once and comes down to {n(e.final)}"
     else:

@@ -173,15 +173,19 @@ def slope(x: np.ndarray) -> float:
     return float(np.median((x[j] - x[i]) / (j - i)))
 
 
-def hinge(x: np.ndarray) -> int:
-    """Where a flat or falling curve turns up: the break of the best pair of joined straight lines, index into x."""
+def hinge(x: np.ndarray, curved: bool = False) -> int:
+    """Where a flat or falling curve turns up: the break of the best pair of joined straight lines, index into x.
+
+    With `curved` the second one may bend: a climb seldom is a straight line, and its bend would draw the break away.
+    """
     n = len(x)
     if n < 6:
         return int(np.argmin(x))
     t = np.arange(n, dtype=np.float64)
     best, where = math.inf, 0
     for k in range(2, n - 2):
-        basis = np.stack([np.ones(n), t, np.maximum(t - k, 0.0)], axis=1)
+        up = np.maximum(t - k, 0.0)
+        basis = np.stack([np.ones(n), t, up, up**2] if curved else [np.ones(n), t, up], axis=1)
         coef, *_ = np.linalg.lstsq(basis, x, rcond=None)
         error = float(np.sum(np.abs(x - basis @ coef)))
         if error < best and coef[2] > 0:

@@ -20,6 +20,7 @@ from playbook.detectors.stats_segments import Segment
 RISE_BIG, Z_BIG = math.log(2.5), 6.0
 # Real runs with small batches reach 1.2 times the level at 5 sigma in health; repeatable bad batches 1.27 times at 9.
 RISE_SMALL, Z_SMALL = math.log(1.25), 8.0
+HELD_ROWS, Z_HELD, Z_EACH = 5, 7.0, 5.0  # rows in a row that are far up, the first of them and each
 NEWS = 1.5  # times the extreme that the tail of the noise promises; healthy real runs stay below 1.45
 Z_SINGLE = 9.0
 NEWS_SINGLE = 0.75  # times what a power-law tail promises, for departures of one or two rows (bad batches: 0.8..1)
@@ -91,6 +92,9 @@ def measure(curve: Curve, dom: Domain, seg: Segment, good: np.ndarray) -> list[E
     first = abs(float(np.median(curve.values[index[: max(3, min(50, len(index) // 50))]])))
     high = np.where(known, rise, 0.0)
     up = ((high >= RISE_BIG) & (z >= Z_BIG)) | ((high >= RISE_SMALL) & (z >= Z_SMALL))
+    # a rise of several rows needs less in each of them
+    held = np.minimum.reduce([np.append(z[k:], np.full(k, -np.inf)) for k in range(HELD_ROWS)])
+    up |= (high >= RISE_SMALL) & (z >= Z_HELD) & (held >= Z_EACH)
     up &= high - centre >= NEWS * tail
     candidates = np.flatnonzero(up)
     candidates = candidates[candidates >= offset]

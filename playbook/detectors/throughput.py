@@ -2,7 +2,8 @@
 
 What it sees
     Tokens, samples or iterations a second (or the step time, turned round): `drops` where the speed falls by a
-    fifth and more against its level before and is still low at the end; `steady` otherwise.
+    fifth and more against its level before and is still low at the end; `steady` otherwise. Where the time spent
+    waiting for data was logged beside the step time, `data-bound` or `data-fast`: its share in the last rows.
 Why it matters
     Throughput drops without any effect on the loss when a GPU throttles, a link degrades or the input stalls
     (D0-hw-3); it costs as much as a crash and nobody gets a traceback.
@@ -20,21 +21,22 @@ import math
 import numpy as np
 
 from playbook.detectors import stats
-from playbook.detectors.stats_curve import Curve
+from playbook.detectors.stats_curve import Curve, at_steps
 from playbook.detectors.stats_shared import MENTION, Shared, answer, blind, finding
 from playbook.findings import Finding, Scan
 from playbook.series import Run
 
 NAME = "throughput"
 NEEDS = (("throughput", "step_time"),)
-OPTIONAL = ("batch_size", "seq_len")
-KINDS = ("drops", "steady")
+OPTIONAL = ("batch_size", "seq_len", "data_time")
+KINDS = ("drops", "steady", "data-bound", "data-fast")
 
 LEAST = 30  # rows
 DROP = math.log(0.8)
 Z = 6.0
 BLOCKS = 100
 START = 0.05  # of the rows: not looked at
+WAITS, FAST = 0.2, 0.05  # share of the step: the loader sets the pace, or it does not
 LOW_ROWS = 12  # a shorter slow stretch is a pause
 
 
@@ -50,11 +52,30 @@ def look(shared: Shared) -> Scan:
     index = index[max(3, int(START * len(index))) :]
     x = sign * np.log(curve.values[index])
     found = _drop(shared, curve, index, x, sign)
+    waits = _waits(shared)
     if found is not None:
-        return answer(NAME, [found], "")
+        return answer(NAME, [found, *waits], "")
     middle = stats.number(float(np.median(curve.values[index])))
     text = f"{curve.metric} stays at its level (median {middle}, {len(index)} rows)"
-    return answer(NAME, [finding(NAME, "steady", curve, int(index[-1]), text, 0.85)], "")
+    return answer(NAME, [finding(NAME, "steady", curve, int(index[-1]), text, 0.85), *waits], "")
+
+
+def _waits(shared: Shared) -> list[Finding]:
+    """What share of a step the last rows spend waiting for data."""
+    data, step = shared.curve("data_time"), shared.curve("step_time")
+    if data is None or step is None:
+        return []
+    own = np.flatnonzero(data.finite)[-64:]
+    took = at_steps(step, data.steps[own])
+    good = np.isfinite(took) & (took > 0)
+    if int(good.sum()) < 8:
+        return []
+    share = float(np.median(data.values[own][good] / took[good]))
+    kind = "data-bound" if share > WAITS else "data-fast" if 0 <= share < FAST else None
+    if kind is None or share > 1.0:
+        return []
+    text = f"{share:.0%} of the step is spent waiting for data in the last {int(good.sum())} rows"
+    return [finding(NAME, kind, data, int(own[0]), text, 0.85, numbers={"share": share})]
 
 
 def speed(shared: Shared) -> tuple[Curve | None, float]:
