@@ -10,7 +10,8 @@ What it sees
 Why it matters
     What is not restored (optimizer, scheduler, sampler, random state, weights) shows in the first steps after a
     resume and nowhere else so clearly (D2-sym-4, D2-resume-1). A first row that is the same clears weights and data;
-    what then departs is what the update is made of: moments, learning rate, loss scale (D2-res-4).
+    what then departs is what the update is made of. Told only where gradient norm and learning rate are the same, too,
+    so that the moments remain (D2-res-4).
 Blind when
     No loss was logged, or nothing tells of a resume: the log begins with it, or was written to a new file.
 Easily mistaken for
@@ -130,7 +131,8 @@ def _judged(shared: Shared, seg: Segment) -> list[Finding]:
     else:
         text = f"after the resume at step {step} the loss goes on at {n(after)} (before {n(before)})"
         out.append(finding(NAME, "clean", loss, index, text, 0.9 if len(own) >= 3 else 0.6, numbers=numbers))
-    if pairs is not None and pairs.first <= EQUAL and pairs.rise > RISE / 2 and pairs.z > Z and _same_rate(shared, seg):
+    departs = pairs is not None and pairs.first <= EQUAL and pairs.rise > RISE / 2 and pairs.z > Z
+    if pairs is not None and departs and _same_rate(shared, seg) and _same_gradient(shared, step):
         text = f"step {step} gives the same loss as before the resume, the {pairs.count - 1} steps after it are off by"
         text += f" {math.expm1(min(pairs.rise, 50.0)):.1%} (median): the update is another"
         out.append(finding(NAME, "update-differs", loss, index, text, 0.8, numbers={**numbers, "rise": pairs.rise}))
@@ -187,6 +189,13 @@ def _paired(shared: Shared, seg: Segment, own: np.ndarray) -> Pairs | None:
     rise = float(np.median(off))
     same = tied > PAIRED or (first <= EQUAL and tied > UNPAIRED)
     return Pairs(len(seen), rise, rise / scale, first, tied, same)
+
+
+def _same_gradient(shared: Shared, step: int) -> bool:
+    """True unless the gradient norm of a step trained twice is logged and is another one the second time."""
+    grad = shared.curve("grad_norm")
+    norms = grad.values[(grad.steps == step) & grad.finite] if grad is not None else np.empty(0)
+    return len(norms) < 2 or abs(float(norms[-1] - norms[-2])) <= 0.05 * abs(float(norms[-2]))
 
 
 def _same_rate(shared: Shared, seg: Segment) -> bool:

@@ -41,7 +41,7 @@ PART = 0.12  # of the rows: a shorter rise is not told from noise
 STRETCH = 0.1  # of the rows: from a tenth to nine tenths of the rise; faster is no slow climb
 TAU = 0.55  # Kendall, of the blocks after the turn
 HIGH, EARLY_ROWS = math.log(1.4), 30  # a rise that counts even behind a short descent, and its rows
-KEPT, HUMP = 0.6, math.log(1.25)  # share of a height that is kept to the end; a lower one is no fault by itself
+KEPT, HUMP = 0.5, math.log(1.25)  # share of a height that is kept to the end; a lower one is no fault by itself
 ONE_PLACE = 0.6  # share of the rise between two neighbouring blocks: more is a shift, not a climb
 
 
@@ -90,7 +90,7 @@ def _in_line(shared: Shared, line: np.ndarray) -> list[Finding]:
     index = int(line[_turn(x, low * size, min((low + len(after)) * size, len(x)))])
     begin, end = int(loss.steps[index]), int(loss.steps[line[min((low + len(after)) * size, len(line)) - 1]])
     share = len(after) / n
-    start = float(np.median(blocks[: max(1, n // 24)]))
+    start = max(float(np.median(blocks[: max(1, n // 24)])), float(np.median(x[:3])))
     sure = 0.85 if rise >= math.log(1.25) and share >= 0.25 else 0.76
     # a run that never came down much has trained weights behind it: it may drift to the new data's level
     came_down = start - smooth[low] >= max(0.5 * rise, 4.0 * noise)

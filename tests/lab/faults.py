@@ -257,7 +257,7 @@ RESUME: dict[str, Fault] = {
     "resume-scaler-restarts": Fault(
         FP16.with_(resume_at=300, resume=("scaler",)), "resume_optimizer_state", 280, ("healthy", "resume-drift")),
     "resume-gradient-summed": Fault(
-        resumed("world size", optimizer="sgd", lr=0.3, clip=None),
+        resumed("world size", optimizer="sgd", lr=0.2, clip=None, config={"world_size": 4}),
         "grad_accum_normalization", 280, ("resume-drift", "persistent-spike", "transient-spike")),
 }  # fmt: skip
 
