@@ -23,6 +23,7 @@ COMMANDS: dict[str, tuple[str, str, str]] = {
     "replay": ("playbook.faces.cli.replay", "replay", "Replay incidents and cases: which verdicts changed?"),
     "quiz": ("playbook.faces.cli.quiz", "quiz", "Learn the book: cards, interview practice, Anki."),
     "drill": ("playbook.faces.cli.drill", "drill", "Play a real incident against the engine's price."),
+    "mcp": ("playbook.faces.cli.mcp", "mcp", "Serve the book to a language model (MCP)."),
 }
 
 _HEAD = """\
