@@ -7,6 +7,7 @@ folder such files are stepped over and told as problems, as long as something wa
 
 from __future__ import annotations
 
+import difflib
 import importlib
 import sys
 from collections.abc import Callable, Iterable, Mapping
@@ -17,6 +18,7 @@ from typing import cast
 from playbook.errors import PlaybookError, Problem
 from playbook.readers import merge, refuse, walk
 from playbook.readers.base import CERTAIN, Reader, RunBuilder
+from playbook.readers.names import plain, rank_in, table
 from playbook.readers.source import Source, spool_stdin
 from playbook.series import FileReport, Run
 
@@ -97,7 +99,7 @@ def read(
     `rename` maps raw names to canonical ones (`--map loss=my_col` is {"my_col": "loss"}); `step` names the step column
     (a `rename` to `step` does the same).
     """
-    names = {raw: metric for raw, metric in (rename or {}).items() if metric != "step"}
+    names = {raw: _metric(metric, raw) for raw, metric in (rename or {}).items() if metric != "step"}
     step = step or next((raw for raw, metric in (rename or {}).items() if metric == "step"), None)
     given = [paths] if isinstance(paths, (str, Path)) else list(paths)
     found = walk.files(given)
@@ -124,7 +126,29 @@ def read(
             "no metric file, log or configuration here that can be read" + (f"; for one, {stopped}" if stopped else ""),
             "name a metrics file or a log",
         )
+    _all_found(names, [builder for _, builder, _ in builders])
     return merge.merged(builders, reports)
+
+
+def _metric(name: str, raw: str) -> str:
+    """The canonical metric that a `--map` means. Raises `PlaybookError` for a name that nothing looks at."""
+    known = table()
+    if hit := known.exact.get(plain(name)):
+        return hit[0]
+    near = difflib.get_close_matches(name, known.combine, n=3) or ["loss", "grad_norm", "lr", "eval_loss"]
+    raise PlaybookError(f"--map {name}={raw}", f"`{name}` is no metric", f"for example {', '.join(near)}")
+
+
+def _all_found(names: Mapping[str, str], builders: list[RunBuilder]) -> None:
+    """Raise `PlaybookError` where a column that `--map` names is in no file: it would be left out without a word."""
+    if not names:
+        return
+    raws = {plain(form) for builder in builders for raw in builder.raws() for form in (raw, rank_in(raw)[0])}
+    for raw, metric in names.items():
+        if plain(raw) not in raws:
+            near = difflib.get_close_matches(plain(raw), sorted(raws), n=3)
+            hint = f"did you mean {', '.join(near)}?" if near else "see `playbook ingest` for the names in the files"
+            raise PlaybookError(f"--map {metric}={raw}", f"no file has a column or name `{raw}`", hint)
 
 
 def _one(item: walk.Found, names: Mapping[str, str], step: str | None) -> tuple[Reader, RunBuilder]:

@@ -120,6 +120,10 @@ class RunBuilder:
         """Raw names that the file has and that were not added: they count as unmapped."""
         self._seen.update(raws)
 
+    def raws(self) -> set[str]:
+        """Every raw name of the file, used or not."""
+        return self._seen | {raw for raw, _ in self._points} | {column[0] for column in self._columns}
+
     def add(self, step: int, values: Mapping[str, float], line: int | None = None, rank: int | None = None) -> None:
         """One logged row. A metric that the row does not have is left out, never filled."""
         rank = self.rank if rank is None else rank

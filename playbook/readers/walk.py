@@ -86,6 +86,8 @@ def rank_of(path: Path, top: Path | None = None) -> int | None:
 def _expand(text: str) -> list[Found]:
     if text == "-":
         return [Found(Path("-"), "-", False)]
+    if not text.strip():
+        raise PlaybookError("(no path)", "the path is empty", "name a file or folder; `.` is the folder you are in")
     if "\0" in text:
         raise PlaybookError(text.replace("\0", "\\0"), "no such file or folder", "check the path")
     path = Path(text)

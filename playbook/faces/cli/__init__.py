@@ -7,9 +7,11 @@ Standard output is the answer, standard error the narration. Exit codes: 0 done;
 from __future__ import annotations
 
 import importlib
+import io
 import os
 import sys
 from collections.abc import Sequence
+from typing import TextIO
 
 import click
 
@@ -84,6 +86,7 @@ def run(args: Sequence[str] | None = None) -> int:
     """Run a command; returns the exit code. Every foreseen fault is one line on standard error."""
     from playbook.errors import PlaybookError
 
+    _lenient(sys.stdout, sys.stderr)
     try:
         code = playbook.main(args=list(args) if args is not None else None, prog_name="playbook", standalone_mode=False)
         return code if isinstance(code, int) else 0
@@ -101,6 +104,13 @@ def run(args: Sequence[str] | None = None) -> int:
         # The reader of our output went away (`| head`): no fault of anybody.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
+
+
+def _lenient(*streams: TextIO) -> None:
+    """Escape what a terminal or a pipe cannot take (names come from files): no answer is lost for one character."""
+    for stream in streams:
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
 
 
 def _say(message: str, code: int) -> int:

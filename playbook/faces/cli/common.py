@@ -20,6 +20,16 @@ if TYPE_CHECKING:
 Decorator = Callable[[Any], Any]
 
 
+class Finite(click.FloatRange):
+    """A number within bounds; `nan` and `inf` are none."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        found = super().convert(value, param, ctx)
+        if not math.isfinite(found):
+            self.fail(f"{value} is no finite number.", param, ctx)
+        return found
+
+
 def json_option(command: Any) -> Any:
     return click.option("--json", "as_json", is_flag=True, help="One JSON document on standard output, nothing else.")(
         command
@@ -66,7 +76,8 @@ def parse_mapping(pairs: tuple[str, ...]) -> dict[str, str]:
 
 def emit(document: Any) -> None:
     """Print JSON: no bare NaN (null instead), stable order."""
-    json.dump(clean(document), sys.stdout, ensure_ascii=False, indent=2, allow_nan=False)
+    told = "utf" in (getattr(sys.stdout, "encoding", None) or "utf-8").lower()
+    json.dump(clean(document), sys.stdout, ensure_ascii=not told, indent=2, allow_nan=False)
     sys.stdout.write("\n")
 
 

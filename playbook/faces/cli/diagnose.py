@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 @click.option("--record", is_flag=True, help="Store the incident.")
 @click.option("--title", help="Title of the recorded incident.")
 @click.option("--gpus", type=click.IntRange(1), help="GPUs of the run, for the cost of control runs.")
-@click.option("--step-seconds", type=click.FloatRange(0, min_open=True), help="Seconds of one step, likewise.")
+@click.option("--step-seconds", type=common.Finite(0, min_open=True), help="Seconds of one step, likewise.")
 @click.option("--allow-commands", is_flag=True, help="Run read-only commands here: nvidia-smi, dmesg, ethtool ...")
 @click.option("--show-commands", is_flag=True, help="Print these commands, for another machine, and end.")
 @click.option("--prometheus", "server", metavar="URL", help="Ask a Prometheus or VictoriaMetrics server.")
@@ -103,7 +103,7 @@ def diagnose(
     )
     for pair in answers:
         signal, equals, state = pair.partition("=")
-        if not equals:
+        if not equals or not signal.strip():
             raise PlaybookError(f"--answer {pair}", "is not SIGNAL=STATE", "write for example --answer precision=fp16")
         session.answer(signal.strip(), state.strip(), free=True)
     if case is not None:

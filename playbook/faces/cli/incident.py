@@ -131,7 +131,7 @@ def open_(
         session.observe(found.evidence)
     for pair in answers:
         signal, equals, state = pair.partition("=")
-        if not equals:
+        if not equals or not signal.strip():
             raise PlaybookError(f"--answer {pair}", "is not SIGNAL=STATE", "write for example --answer precision=fp16")
         session.answer(signal.strip(), state.strip(), free=True)
     name = store(session, found, session.diagnosis(), db, title)
@@ -148,11 +148,11 @@ def open_(
 @click.option("--false-alarm", is_flag=True, help="Nothing was wrong.")
 @click.option("--by", metavar="NAME", help="Who confirmed it (default: the user of this machine).")
 @click.option("--fix", "fixes", multiple=True, metavar="FIX=OUTCOME", help="What was tried: cured, not-cured, unclear.")
-@click.option("--lost-hours", "hours", type=click.FloatRange(0), help="Hours of the run that were lost.")
+@click.option("--lost-hours", "hours", type=common.Finite(0), help="Hours of the run that were lost.")
 @click.option("--lost-steps", "steps", type=click.IntRange(0), help="Steps that were lost, where that is known better.")
 @click.option("--gpus", type=click.IntRange(0), help="GPUs of the run.")
-@click.option("--step-seconds", type=click.FloatRange(0, min_open=True), help="Seconds of one step.")
-@click.option("--gpu-price", type=click.FloatRange(0), metavar="USD", help="Price of one GPU for an hour (default 2).")
+@click.option("--step-seconds", type=common.Finite(0, min_open=True), help="Seconds of one step.")
+@click.option("--gpu-price", type=common.Finite(0), metavar="USD", help="Price of one GPU for an hour (default 2).")
 @click.option(
     "--answer",
     "answers",

@@ -1,0 +1,86 @@
+"""The command line as a stranger meets it: odd names, odd terminals, odd numbers; one clear line for each fault."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from playbook.faces.cli import run as command
+
+TINY = Path(__file__).parent / "tiny_knowledge"
+CURVE = "step,loss\n" + "".join(f"{step},{3 - step * 0.01:.3f}\n" for step in range(100))
+
+
+def fresh(*args: str, **environment: str) -> tuple[int, str, str]:
+    """A process of its own: what a shell or a script sees."""
+    done = subprocess.run(
+        [sys.executable, "-m", "playbook", *args],
+        capture_output=True,
+        env={**os.environ, "PLAYBOOK_KNOWLEDGE": "", "NO_COLOR": "1", **environment},
+        timeout=60,
+    )
+    encoding = environment.get("PYTHONIOENCODING", "utf-8")
+    return done.returncode, done.stdout.decode(encoding), done.stderr.decode(encoding)
+
+
+@pytest.fixture
+def odd(tmp_path: Path) -> Path:
+    """A column that no encoding can write, under a name that is no UTF-8."""
+    rows = "".join(json.dumps({"step": s, "loss": 2.0 - s * 0.01, "\ud800 ü": 3}) + "\n" for s in range(60))
+    (tmp_path / os.fsdecode(b"bad\xff.jsonl")).write_text(rows)
+    return tmp_path
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "ascii", "latin-1"])
+def test_what_the_terminal_cannot_write_is_escaped(odd: Path, encoding: str) -> None:
+    code, out, err = fresh("ingest", str(odd), PYTHONIOENCODING=encoding)
+    assert code == 0, err
+    assert "Traceback" not in err and "healthy" in out and "\\ud800" in out
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "ascii"])
+def test_json_is_json_on_every_terminal(odd: Path, encoding: str) -> None:
+    code, out, err = fresh("ingest", "--json", str(odd), PYTHONIOENCODING=encoding)
+    assert code == 0, err
+    run = json.loads(out)["run"]
+    assert run["unmapped"] == ["\ud800 ü"]
+    assert run["files"][0]["path"].endswith("bad\udcff.jsonl")
+
+
+def said(capsys: pytest.CaptureFixture[str], *args: str) -> str:
+    """The one line of a command that ends with 2."""
+    assert command(args) == 2
+    out, err = capsys.readouterr()
+    assert not out and err.count("\n") == 1 and "Traceback" not in err
+    return err
+
+
+def test_an_empty_path_is_no_folder(capsys: pytest.CaptureFixture[str]) -> None:
+    assert "empty" in said(capsys, "ingest", "")
+
+
+@pytest.mark.parametrize("pair", ["=x", "precision", ""])
+def test_an_answer_without_signal_or_state_is_told(capsys: pytest.CaptureFixture[str], pair: str) -> None:
+    assert "SIGNAL=STATE" in said(capsys, "diagnose", "--no-input", "--answer", pair)
+
+
+@pytest.mark.parametrize("seconds", ["nan", "inf", "0"])
+def test_seconds_of_a_step_are_a_number(capsys: pytest.CaptureFixture[str], seconds: str) -> None:
+    assert "--step-seconds" in said(capsys, "diagnose", "--no-input", "--step-seconds", seconds)
+
+
+@pytest.mark.parametrize("pair", ["los=loss", "my metric=loss"])
+def test_a_map_to_no_metric_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str], pair: str) -> None:
+    (tmp_path / "a.csv").write_text(CURVE)
+    assert "is no metric" in said(capsys, "ingest", "--map", pair, str(tmp_path / "a.csv"))
+
+
+def test_a_mapped_column_that_is_not_there_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "a.csv").write_text(CURVE)
+    assert "my_loss" in said(capsys, "ingest", "--map", "loss=my_loss", str(tmp_path / "a.csv"))
+    assert command(["ingest", "--map", "eval_loss=loss", str(tmp_path / "a.csv")]) == 0
