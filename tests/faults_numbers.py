@@ -70,6 +70,12 @@ def set_as(
     return make
 
 
+def fresh_and_slow(seed: int) -> Made:
+    rng = np.random.default_rng(seed)
+    loss = np.log(50257) + rng.normal(0, 0.01, N)
+    return run(np.arange(N), {"loss": loss, "lr": cosine(N) / 300}, config={**ADAM, "vocab_size": 50257}), 0
+
+
 STOP, BEGIN = 1200, 1100  # the first job ends, the second begins
 
 
@@ -184,6 +190,7 @@ FAULTS: list[Fault] = [
     Fault("loss_scale", "reset", twice),
     Fault("lr_value", "high", set_as(ADAM, lambda t: 100 * cosine(len(t)))),
     Fault("lr_value", "absurd", set_as(ADAM, lambda t: 2000 * cosine(len(t)))),
+    Fault("lr_value", "tiny", fresh_and_slow),
     Fault("lr_value", "ramp-usual", set_as(ADAM, lambda t: cosine(len(t), warm=100), 0)),
     Fault("lr_value", "ramp-short", set_as({"max_steps": 100_000}, lambda t: cosine(len(t), warm=20), 0)),
     Fault("schedule", "restored", twice),
@@ -216,6 +223,7 @@ NOT: list[Fault] = [
     Fault("loss_zero", "no-label", lambda s: _zero_beside_a_gradient(s)),
     Fault("nonfinite", "infinite-first", backward_first),
     Fault("plateau", "no-descent", blown_up_to_a_guess),
+    Fault("lr_value", "tiny", set_as({"optim": "adamw", "vocab_size": 50257}, lambda t: cosine(len(t)) / 300)),
     Fault("lr_value", "absurd", set_as({"optim": "sgd"}, lambda t: 2000 * cosine(len(t)))),
 ]
 

@@ -43,7 +43,7 @@ KINDS = {
     "loss_scale": "collapses falls steady backoffs reset",
     "skipped": "few many endless",
     "lr_phase": "warmup peak decay restart constant",
-    "lr_value": "absurd high zero full-at-once ramps ramp-usual ramp-short",
+    "lr_value": "absurd high tiny zero full-at-once ramps ramp-usual ramp-short",
     "schedule": "leaves follows restored not-restored",
     "resume": "jump clean restart-from-init two-writers to-initial repeated-samples update-differs same-batches "
     "other-batches",

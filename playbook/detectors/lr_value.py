@@ -2,9 +2,10 @@
 
 What it sees
     `absurd` (above 1 where the loss is no classic SGD run; above 0.05 where the configuration names an optimizer of
-    Adam's kind), `high` (above 0.01 with such a one), `zero` (in most rows), and how it begins: `full-at-once` (the
-    first row is the highest) or `ramps` (it grows at first). `ramp-usual` and `ramp-short` tell the length of the
-    ramp as a share of the planned steps.
+    Adam's kind), `high` (above 0.01 with such a one), `tiny` (below 3e-6 with such a one, though the first loss is that
+    of a fresh model), `zero` (in most rows), and how it begins: `full-at-once` (the first row is the highest) or
+    `ramps` (it grows at first). `ramp-usual` and `ramp-short` tell the length of the ramp as a share of the planned
+    steps.
 Why it matters
     A typing error of a factor of a thousand, a schedule of the wrong length or a missing warm-up is read off at
     once (D1-flat-1, D3-opt-1).
@@ -28,13 +29,13 @@ from playbook.series import Run
 NAME = "lr_value"
 NEEDS = ("lr",)
 OPTIONAL = ()
-KINDS = ("absurd", "high", "zero", "full-at-once", "ramps", "ramp-usual", "ramp-short")
+KINDS = ("absurd", "high", "tiny", "zero", "full-at-once", "ramps", "ramp-usual", "ramp-short")
 
 ABSURD = 1.0
 # Adam's step is about the learning rate in every coordinate, whatever the gradient: 1e-4 to 3e-4 at 7B (D3-par-2), up
 # to a few thousandths in tiny models.
 ADAPTIVE = ("adam", "lamb", "adan", "sophia")
-ABSURD_ADAPTIVE, HIGH_ADAPTIVE = 0.05, 0.01
+ABSURD_ADAPTIVE, HIGH_ADAPTIVE, TINY_ADAPTIVE = 0.05, 0.01, 3e-6
 SHORT_RAMP, USUAL_RAMP = 0.005, 0.01  # of the planned steps (D3-par-1: 1 to 2 %)
 LEAST = 3  # rows
 ZERO_SHARE = 0.5  # of the rows
@@ -65,6 +66,9 @@ def look(shared: Shared) -> Scan:
         at = int(index[np.argmax(v > HIGH_ADAPTIVE)])
         text = f"learning rate {n(float(lr.values[at]))} at step {int(lr.steps[at])} with {adaptive}"
         out.append(finding(NAME, "high", lr, at, text, 0.75, numbers={"highest": highest}))
+    elif adaptive and 0.0 < highest < TINY_ADAPTIVE and _fresh(shared):
+        text = f"learning rate is {n(highest)} at most with {adaptive}, for a model that begins as a guess"
+        out.append(finding(NAME, "tiny", lr, int(index[0]), text, 0.98, numbers={"highest": highest}))
     if len(v) >= LEAST:
         zero = v == 0.0
         middle = zero[1:-1] if len(v) > 4 else zero
@@ -91,6 +95,14 @@ def look(shared: Shared) -> Scan:
                 out.append(finding(NAME, kind, lr, int(index[0]), text, sure, numbers=numbers))
                 out += _ramp(shared, lr, index) if ramp else []
     return answer(NAME, out, f"learning rate between {n(float(v.min()))} and {n(highest)}")
+
+
+def _fresh(shared: Shared) -> bool:
+    """True where the number of classes is known and the first loss is that of a guess over them."""
+    loss, classes = shared.loss, shared.classes
+    if loss is None or classes is None or not shared.good.any():
+        return False
+    return abs(float(loss.values[np.flatnonzero(shared.good)[0]]) / np.log(classes) - 1.0) < 0.1
 
 
 def _adaptive(shared: Shared) -> str:

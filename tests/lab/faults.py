@@ -105,9 +105,8 @@ OPTIMIZATION: dict[str, Fault] = {
         FP16.with_(optimizer="sgd", lr=0.15, clip_scaled=True), "grad_clip_broken", 0, ("plateau",)),
     "nothing-learned-rate-zero": Fault(
         BASE.with_(lr=0.0, schedule="constant"), "lr_schedule_wrong", 0, ("plateau",)),
-    "rate-too-low": Fault(  # nothing but a norm of the updates would show that they are too small and not lost
-        BASE.with_(lr=1e-6, schedule="constant"), "lr_schedule_wrong", 0, ("plateau",),
-        ("low_precision_state", "setting_not_effective")),
+    "rate-too-low": Fault(
+        BASE.with_(lr=1e-6, schedule="constant"), "lr_schedule_wrong", 0, ("plateau",)),
     "rate-creeps-up": Fault(  # a schedule that grows ends in a rate that is too high: both names are right
         BASE.with_(hooks={"lr": lambda step, lr: lr * 1.025 ** max(0, step - 250)}, clip=None),
         "lr_schedule_wrong", None, ("slow-climb", "persistent-spike", "early-explosion"), ("lr_too_high",)),
@@ -152,7 +151,7 @@ DATA: dict[str, Fault] = {
         batch(do.at(350, lambda x, y: ((x * 11 + 5) % VOCAB, (y * 11 + 5) % VOCAB))),
         "data_distribution_shift", 350, ("persistent-spike", "transient-spike"), OTHER_DATA),
     "mixture-drifts": Fault(
-        batch(do.more_random(250, 1 / 700, 0.5)), "data_distribution_shift", 250, ("slow-climb",)),
+        batch(do.more_random(250, 1 / 700, 0.5)), "data_distribution_shift", 250, ("slow-climb",), OTHER_DATA),
     "sorted-by-difficulty": Fault(
         BASE.with_(order="sorted", data={"size": 9600, "hard_from": 6400}, steps=600),
         "data_order_shuffle", 400, ("persistent-spike",), OTHER_DATA),
