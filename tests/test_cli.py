@@ -84,3 +84,32 @@ def test_a_mapped_column_that_is_not_there_is_told(tmp_path: Path, capsys: pytes
     (tmp_path / "a.csv").write_text(CURVE)
     assert "my_loss" in said(capsys, "ingest", "--map", "loss=my_loss", str(tmp_path / "a.csv"))
     assert command(["ingest", "--map", "eval_loss=loss", str(tmp_path / "a.csv")]) == 0
+
+
+SMI = """==============NVSMI LOG==============
+
+Timestamp                                 : Mon Mar  3 11:02:11 2025
+Driver Version                            : 535.129.03
+Attached GPUs                             : 1
+GPU 00000000:07:00.0
+    Product Name                          : NVIDIA A100-SXM4-80GB
+    GPU Link Info
+        PCIe Generation
+            Max                           : 4
+            Current                       : 4
+        Link Width
+            Max                           : 16x
+            Current                       : {width}x
+    Utilization
+        Gpu                               : 99 %
+"""
+
+
+@pytest.mark.parametrize(("width", "verdict"), [(16, "healthy"), (8, "undecided")])
+def test_a_machine_file_with_a_fault_is_not_healthy(tmp_path: Path, width: int, verdict: str) -> None:
+    """The tiny book knows no GPU signal: what nvidia-smi itself calls not in order must still keep it from `healthy`."""
+    from playbook.knowledge.loader import load
+    from playbook.workflow.ingest import ingest
+
+    (tmp_path / "smi.txt").write_text(SMI.format(width=width))
+    assert ingest([str(tmp_path / "smi.txt")], load([TINY])).verdict == verdict

@@ -17,6 +17,8 @@ from playbook.series import Run
 # Symptoms that are called an incident only when the detector is this sure: warnings on healthy runs cost trust.
 INCIDENT = 0.7
 _GPU_KEYS = ("world_size", "num_gpus", "n_gpus", "gpus")
+# Kinds of events that readers write only for what is not in order, whether or not the book has a signal for it.
+_FAULTS = frozenset({"gpu", "xid"})
 _STEP_TIME_SAMPLE = 200  # rows of which the median step time is taken
 
 
@@ -51,7 +53,8 @@ class Ingested:
     def _quiet_system(self) -> bool:
         """Only files of the machine were read, and none of them reports a fault."""
         read = [f for f in self.run.files if f.rows]
-        return bool(read) and all(f.format in readers.SYSTEM for f in read) and not self.symptom
+        faults = any(event.kind in _FAULTS for event in self.run.events)
+        return bool(read) and all(f.format in readers.SYSTEM for f in read) and not self.symptom and not faults
 
     @property
     def size(self) -> RunSize:
