@@ -185,6 +185,16 @@ def arrays(answer: Any) -> Columns:
     return result
 
 
+def filled(columns: dict[str, Any]) -> Columns:
+    """Masked columns (NULL is masked) as plain arrays."""
+    result: Columns = {}
+    for name, column in columns.items():
+        floating = column.dtype.kind == "f"
+        plain = np.ma.filled(column, np.nan if floating else NO_RANK)
+        result[name] = plain.astype(np.float64 if floating else np.int64, copy=False)
+    return result
+
+
 def robust_z(steps: np.ndarray, values: np.ndarray, width: int = 101) -> np.ndarray:
     """How many robust deviations each value lies above the median of the `width` steps before it: float64[n].
 

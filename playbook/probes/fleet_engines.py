@@ -37,7 +37,10 @@ class File:
 
 @dataclass(frozen=True, slots=True)
 class Files:
-    """Files of one format with the same columns: `format` is parquet, csv or json; `delimiter` is that of a csv."""
+    """Files of one format with the same columns: `format` is parquet, csv or json.
+
+    Of a csv: its `delimiter`, and the `header` where all files have the same one (then nothing is guessed).
+    """
 
     files: tuple[File, ...]
     format: str
@@ -45,6 +48,7 @@ class Files:
     value: str
     rank: str | None = None
     delimiter: str = ","
+    header: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,12 +87,22 @@ def opened(url: str, data: Files | Table, scratch: str) -> Iterator[fleet.Engine
             rows = _named(url, con, data)
 
         def run(expression: ir.Table) -> fleet.Columns:
-            found: fleet.Columns = _guarded(url, lambda: fleet.arrays(con.to_pyarrow(expression)))
+            # By the bare connection where it is duckdb: Ibis would import pandas (a second) to hand over numbers.
+            fetch = _fetched if scheme == "duckdb" else _collected
+            found: fleet.Columns = _guarded(url, lambda: fetch(con, expression))
             return found
 
         yield fleet.Engine(scheme, rows, run)
     finally:
         con.disconnect()
+
+
+def _collected(con: Any, expression: ir.Table) -> fleet.Columns:
+    return fleet.arrays(con.to_pyarrow(expression))
+
+
+def _fetched(con: Any, expression: ir.Table) -> fleet.Columns:
+    return fleet.filled(con.con.execute(con.compile(expression)).fetchnumpy())
 
 
 def duckdb_rows(data: Files) -> str:
@@ -104,10 +118,14 @@ def duckdb_rows(data: Files) -> str:
             "filename = 'playbook_file')"
         )
     else:
+        if data.header:
+            kinds = ", ".join(f"{_text(name)}: 'VARCHAR'" for name in data.header)
+            shape = f"header = true, auto_detect = false, columns = {{{kinds}}}"
+        else:
+            shape = "header = true, all_varchar = true, union_by_name = true"
         source = (
-            f"read_csv({paths}, delim = {_text(data.delimiter)}, quote = '\"', header = true, all_varchar = true, "
-            "union_by_name = true, null_padding = true, strict_mode = false, ignore_errors = true, "
-            "filename = 'playbook_file')"
+            f"read_csv({paths}, delim = {_text(data.delimiter)}, quote = '\"', {shape}, null_padding = true, "
+            "strict_mode = false, ignore_errors = true, filename = 'playbook_file')"
         )
     rank = f"TRY_CAST({_cell(data.rank, data.format)} AS BIGINT)" if data.rank else "f.rank"
     cell = _cell(data.value, data.format)

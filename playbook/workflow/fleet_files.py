@@ -16,7 +16,7 @@ from playbook.readers.source import Source
 
 INGEST = "`playbook ingest` reads it"
 _DELIMITERS = ",\t;|"
-_TAIL = 1 << 16  # bytes looked at for the last line
+_TAIL = 1 << 14  # bytes looked at for the last line, and for the first
 
 
 def describe(paths: Sequence[str], metric: str, rename: Mapping[str, str]) -> tuple[Files, list[Problem]]:
@@ -48,14 +48,16 @@ def describe(paths: Sequence[str], metric: str, rename: Mapping[str, str]) -> tu
         if torn is not None:
             problems.append(Problem(item.name, None, f"the last line (step {torn}) is cut; it is left out", "", "cut"))
         files.append(File(str(item.path), item.rank, torn))
-    return Files(tuple(files), kind, step, value, rank, delimiter), problems
+    alike = kind == "csv" and all(_columns(item, kind) == (columns, delimiter) for item in items[1:])
+    header = tuple(columns) if alike and len(set(columns)) == len(columns) else ()
+    return Files(tuple(files), kind, step, value, rank, delimiter, header), problems
 
 
 def _format(item: walk.Found) -> str:
     """parquet, json, csv or nothing, by content."""
     if item.name == "-":
         return ""
-    head = Source(item.path, item.name).head(4096)
+    head = Source(item.path, item.name).head(_TAIL)
     if head.startswith(b"PAR1"):
         return "parquet"
     first = head.split(b"\n", 1)[0].strip()
@@ -72,7 +74,7 @@ def _columns(item: walk.Found, kind: str) -> tuple[list[str], str]:
             return [name for name, _ in columnar.table_columns(sql)], ","
         except columnar.QueryError as error:
             raise PlaybookError(item.name, f"the parquet file cannot be read: {error}", "fetch it again") from None
-    first = Source(item.path, item.name).head().decode("utf-8-sig", "replace").splitlines()[0]
+    first = Source(item.path, item.name).head(_TAIL).decode("utf-8-sig", "replace").splitlines()[0]
     if kind == "json":
         try:
             return list(json.loads(first)), ","

@@ -185,6 +185,32 @@ def pandas_ranks(path: Path) -> Callable[[], object]:
     return work
 
 
+def pandas_reduction(path: Path) -> Callable[[], object]:
+    """The same numbers a step as the reduction has, and the verdict from them."""
+    import pandas
+
+    def work() -> object:
+        parts = []
+        for file in sorted(path.glob("rank*.csv")):
+            part = pandas.read_csv(file)
+            part["rank"] = int(file.stem[4:])
+            parts.append(part)
+        table = pandas.concat(parts, ignore_index=True)
+        table["finite"] = np.isfinite(table["loss"])
+        good = table[table["finite"]]
+        by_step = good.groupby("step")["loss"].agg(["median", "mean", "min", "max", "idxmax"])
+        by_step["count"] = table.groupby("step")["loss"].size()
+        by_step["bad"] = (~table["finite"]).groupby(table["step"]).sum()
+        by_step["rank"] = table["rank"].to_numpy()[by_step["idxmax"]]
+        off = by_step["max"] / by_step["median"] - 1
+        level = off.rolling(101).median().shift(1)
+        spread = 1.4826 * (off - level).abs().rolling(101).median().shift(1)
+        step = ((off - level) / spread > 8).idxmax()
+        return [(int(by_step["rank"][step]), int(step))]
+
+    return work
+
+
 def detect(path: Path) -> Callable[[], object]:
     """All detectors on six metrics of a run of one million steps (`path` carries the number)."""
     from playbook import detectors
@@ -216,6 +242,7 @@ WORK: dict[str, tuple[Callable[[Path], Callable[[], object]], str]] = {
     "ranks": (our_ranks, ""),
     "fleet": (fleet_ranks, "ibis"),
     "pandas-ranks": (pandas_ranks, "pandas"),
+    "pandas-reduction": (pandas_reduction, "pandas"),
     "detect": (detect, ""),
 }
 
@@ -305,6 +332,7 @@ def main() -> int:
         write_ranks(folder / "ranks", max(20, ranks))
         ok &= compare("read and scan", folder / "ranks", "ranks", "pandas-ranks", "cpu", 4)
         ok &= compare("reduction on duckdb", folder / "ranks", "fleet", "pandas-ranks", "cpu", 4)
+        ok &= compare("the same numbers", folder / "ranks", "fleet", "pandas-reduction", "cpu", 4)
     print("all detectors on six metrics of 1 000 000 steps")
     took = measured("detect", Path("1000000"))
     ok &= took is not None and took["cpu"] < 1.0
