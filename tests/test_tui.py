@@ -503,9 +503,9 @@ def test_record_attach_close_and_take_up_again() -> None:
             await t.press("d", "R", "enter")
             await t.settle()
             assert len(shop.rows) == 1, "written into the same incident"
-            await t.press("T", *"/tmp/x.log", "tab", *"https://t.example/1", "tab", *"seen", "enter")
+            await t.press("T", *"/logs/x.log", "tab", *"https://t.example/1", "tab", *"seen", "enter")
             await t.settle()
-            assert shop.attached == [("20260304-a", ["/tmp/x.log"], ["https://t.example/1"], "seen")]
+            assert shop.attached == [("20260304-a", ["/logs/x.log"], ["https://t.example/1"], "seen")]
             await t.press("q")
             assert "20260304-a" in t.text
             await t.press("r", "j", "enter")
@@ -939,3 +939,28 @@ def test_every_text_has_chinese_words() -> None:
     for english in texts():
         fields = {name for _, name, _, _ in string.Formatter().parse(english) if name}
         assert {name for _, name, _, _ in string.Formatter().parse(have[english]) if name} == fields, english
+
+
+def test_a_log_added_to_an_incident_from_the_store_takes_nothing_away() -> None:
+    from playbook.series import Run
+    from playbook.workflow.ingest import Ingested
+
+    log = Ingested(Run(), (), (Evidence("crash-tail", "oom", "log", "CUDA out of memory"),))
+    shop = Memory()
+
+    async def walk() -> None:
+        found = [small_found(), log]
+        async with terminal(shop=shop, ingest=lambda paths, book, progress=None: found.pop(0)) as t:
+            await open_run(t)
+            await t.press("R", "enter")
+            await t.settle()
+            t.app.take_up("20260304-a")
+            await t.until(lambda: t.app.desk is not None and t.app.desk.name.endswith("-2"))
+            assert t.app.desk is not None and t.app.desk.paths == ()
+            await t.press("o", *"kern.log", "enter")
+            await t.until(lambda: not found)
+            await t.settle()
+            assert set(known(t)) == {"crash-tail", "grad-norm-before", "loss-shape", "precision"}
+            assert t.app.desk.run is not None and t.app.desk.run.one("loss") is not None
+
+    run(walk())

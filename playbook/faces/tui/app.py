@@ -185,8 +185,8 @@ class PlaybookApp(Jobs):
         if desk is None:
             desk, fresh = self._new_desk(), True
             self.remember(recent=settings.opened(self.settings, message.paths).recent)
-        desk.put_observed(message.found)
-        desk.paths, desk.note = message.paths, ""
+        desk.put_observed(message.found, message.paths)
+        desk.note = ""
         desk.judge()
         if fresh:
             desk.shares = desk.now()  # a first judgement is no movement

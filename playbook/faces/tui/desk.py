@@ -109,15 +109,27 @@ class Desk:
         entry = self.session.book.symptoms.get(shape.state)
         return entry.title if entry is not None else shape.state
 
-    def put_observed(self, found: Ingested) -> None:
-        """Take what the files say; earlier readings of files give way, answers of people stay."""
+    def put_observed(self, found: Ingested, paths: tuple[str, ...]) -> None:
+        """Take what the files say. What they said before gives way, answers of people stay.
+
+        Where an earlier file is not among `paths` (an incident from the store, a file that is gone), what was seen in
+        it stays as far as the new files do not speak of it, and so does its curve.
+        """
         from playbook.workflow.session import Move
 
-        kept = [m for m in self.session.moves if m.kind != "observed" or m.evidence is None or _told(m.evidence)]
+        again = bool(self.paths) and set(self.paths) <= set(paths)
+        new = {e.signal for e in found.evidence}
+        kept = [
+            m
+            for m in self.session.moves
+            if m.kind != "observed" or m.evidence is None or _told(m.evidence) or (not again and m.signal not in new)
+        ]
         self.session.moves = [Move("observed", e.signal, e) for e in found.evidence] + kept
-        gpus = found.size if found.size.known or not self.session.size.known else self.session.size
-        self.session.size = gpus
-        self.found = found
+        if found.size.known or not self.session.size.known:
+            self.session.size = found.size
+        if again or self.found is None or found.run.series:
+            self.found = found
+        self.paths = paths
 
 
 def _told(item: Evidence) -> bool:
