@@ -31,6 +31,6 @@ def missing(found: Ingested, session: Session) -> list[Missing]:
         signal = session.book.signals[name]
         silent = [s.detector for s in signal.seen_by if s.detector in blind]
         if bits >= _WORTH and silent and len(silent) == len(signal.seen_by):
-            why = f"log {signal.log_next_time.rstrip('.')}" if signal.log_next_time else blind[silent[0]]
+            why = signal.log_next_time.rstrip(".") or blind[silent[0]]
             rows.append(Missing(name, why, bits))
     return sorted(rows, key=lambda m: (-m.gain, m.signal))
