@@ -127,11 +127,10 @@ def duckdb_rows(data: Files) -> str:
             f"read_csv({paths}, delim = {_text(data.delimiter)}, quote = '\"', {shape}, null_padding = true, "
             "strict_mode = false, ignore_errors = true, filename = 'playbook_file')"
         )
-    rank = f"TRY_CAST({_cell(data.rank, data.format)} AS BIGINT)" if data.rank else "f.rank"
-    cell = _cell(data.value, data.format)
+    rank = f"TRY_CAST(d.{_name(data.rank)} AS BIGINT)" if data.rank else "f.rank"
     rows = (
-        f"SELECT TRY_CAST({_cell(data.step, data.format)} AS BIGINT) AS step, {rank} AS rank, "
-        f"TRY_CAST({cell} AS DOUBLE) AS value FROM {source} AS d"
+        f"SELECT TRY_CAST(d.{_name(data.step)} AS BIGINT) AS step, {rank} AS rank, "
+        f"TRY_CAST(d.{_name(data.value)} AS DOUBLE) AS value FROM {source} AS d"
     )
     torn = [f for f in data.files if f.torn is not None]
     if data.rank and not torn:
@@ -142,7 +141,7 @@ def duckdb_rows(data: Files) -> str:
     )
     rows += f" JOIN (VALUES {table}) AS f(path, rank, torn) ON d.playbook_file = f.path"
     if torn:
-        rows += f" WHERE f.torn IS NULL OR TRY_CAST({_cell(data.step, data.format)} AS BIGINT) IS DISTINCT FROM f.torn"
+        rows += f" WHERE f.torn IS NULL OR TRY_CAST(d.{_name(data.step)} AS BIGINT) IS DISTINCT FROM f.torn"
     return rows
 
 
@@ -249,11 +248,6 @@ def _need(module: str, what: str, install: str) -> None:
 
     if importlib.util.find_spec(module) is None:
         raise PlaybookError("fleet", f"{what}, which is not installed", install)
-
-
-def _cell(name: str | None, kind: str) -> str:
-    column = f"d.{_name(name or '')}"
-    return f"trim({column})" if kind == "csv" else column
 
 
 def _choice(files: tuple[File, ...]) -> str:
