@@ -223,7 +223,7 @@ NOT: list[Fault] = [
     Fault("loss_zero", "no-label", lambda s: _zero_beside_a_gradient(s)),
     Fault("nonfinite", "infinite-first", backward_first),
     Fault("plateau", "no-descent", blown_up_to_a_guess),
-    Fault("lr_value", "tiny", set_as({"optim": "adamw", "vocab_size": 50257}, lambda t: cosine(len(t)) / 300)),
+    Fault("lr_value", "tiny", set_as({"optim": "adamw", "vocab_size": 512}, lambda t: cosine(len(t)) / 300)),
     Fault("lr_value", "absurd", set_as({"optim": "sgd"}, lambda t: 2000 * cosine(len(t)))),
 ]
 

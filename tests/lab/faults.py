@@ -134,7 +134,9 @@ DATA: dict[str, Fault] = {
     "bad-samples-each-epoch": Fault(  # the same place of each epoch: the samples, or an order that brings them together
         batch(do.every(128, 0, do.relabelled, 70), order="fixed", data={"size": 2048}, steps=700, extra=("epoch",)),
         "data_bad_content", None, ("transient-spike",), ("data_order_shuffle",)),
-    "shuffled-labels": Fault(batch(do.at(0, do.random_labels)), "data_bad_content", 0, ("plateau",)),
+    "shuffled-labels": Fault(  # labels that do not follow from the inputs: wrong, shifted, or the input gets lost
+        batch(do.at(0, do.random_labels)), "data_bad_content", 0, ("plateau",),
+        ("loss_mask_wrong", "model_code_bug")),
     "labels-go-wrong": Fault(
         batch(do.at(330, do.random_labels)), "data_bad_content", 330, ("persistent-spike",), OTHER_DATA),
     "no-label-in-batch": Fault(batch(do.at(280, do.masked, 1)), "label_mask_empty", 280, ("instant-nan",)),

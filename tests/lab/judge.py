@@ -128,6 +128,8 @@ def told(judged: list[Judged]) -> None:
             f"{len(seen)} visible faults, {sum(bool(j.faults) for j in seen)} misjudged; true class first in "
             f"{len(firsts) / len(seen):.1%}, among the first {FIRST} in {len(hits) / len(seen):.1%}"
         )
+        strict = [j for j in seen if j.truth["class"] in [name for _, name, _ in j.ranked[:FIRST]]]
+        print(f"without look-alikes among the first {FIRST} in {len(strict) / len(seen):.1%}")
 
 
 if __name__ == "__main__":
