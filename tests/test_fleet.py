@@ -139,6 +139,26 @@ def test_clickhouse_refuses_what_it_cannot_read_in_one_line(tmp_path: Path) -> N
     assert "\n" not in str(caught.value)
 
 
+@needs_ibis
+def test_postgresql_by_its_url_equals_numpy(tmp_path: Path) -> None:
+    """A real server that Ibis connects to, as a fleet's store would be."""
+    import pgserver
+
+    if pgserver.binaries() is None or not (have("psycopg") and have("pandas")):
+        pytest.skip("no PostgreSQL here, or not installed: pip install 'ibis-framework[postgres]' pandas")
+    import psycopg
+
+    url = pgserver.shared().new_database()
+    with psycopg.connect(url) as con:
+        con.execute("CREATE TABLE metrics (run TEXT, step INT, worker SMALLINT, loss DOUBLE PRECISION)")
+        con.cursor().executemany("INSERT INTO metrics VALUES ('a', %s, %s, %s)", ROWS)
+        con.execute("INSERT INTO metrics SELECT 'b', step, worker, 1e9 FROM metrics")
+    table = fleet_engines.Table("metrics", "step", "worker", "loss", {"run": "a"})
+    with fleet_engines.opened(url, table, str(tmp_path)) as engine:
+        for rows in (10**9, 7):
+            check(fleet.reduce(engine, fleet.extent(engine), rows))
+
+
 SNAPSHOTS = Path(__file__).parent / "samples" / "fleet"
 
 

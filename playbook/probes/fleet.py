@@ -93,7 +93,7 @@ def reduction(rows: ir.Table) -> ir.Table:
     each = judged(rows)
     by_step = each.group_by("step").agg(
         count=each.x.count(),
-        nonfinite=each.bad.cast("int64").sum(),
+        nonfinite=each.x.count(where=each.bad),  # a boolean cast to a number is not portable
         median=each.x.median(where=each.good),
         mean=each.x.mean(where=each.good),
         low=each.x.min(where=each.good),

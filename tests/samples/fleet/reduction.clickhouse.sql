@@ -2,7 +2,7 @@ WITH "t4" AS (
   SELECT
     "t1"."step" AS "step",
     COUNT("t1"."x") AS "count",
-    SUM(CAST("t1"."bad" AS Nullable(Int64))) AS "nonfinite",
+    countIf("t1"."x", "t1"."bad") AS "nonfinite",
     quantileExactExclusiveIf("t1"."x", "t1"."good") AS "median",
     avgIf("t1"."x", "t1"."good") AS "mean",
     minIf("t1"."x", "t1"."good") AS "low",

@@ -2,7 +2,8 @@ WITH "t4" AS (
   SELECT
     "t1"."step",
     COUNT("t1"."x") AS "count",
-    SUM(CAST("t1"."bad" AS BIGINT)) AS "nonfinite",
+    COUNT("t1"."x") FILTER(WHERE
+      "t1"."bad") AS "nonfinite",
     QUANTILE_CONT("t1"."x", 0.5) FILTER(WHERE
       "t1"."good") AS "median",
     AVG("t1"."x") FILTER(WHERE

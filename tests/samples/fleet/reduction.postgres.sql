@@ -2,7 +2,8 @@ WITH "t4" AS (
   SELECT
     "t1"."step",
     COUNT("t1"."x") AS "count",
-    SUM(CAST("t1"."bad" AS BIGINT)) AS "nonfinite",
+    COUNT("t1"."x") FILTER(WHERE
+      "t1"."bad") AS "nonfinite",
     PERCENTILE_CONT(0.5) WITHIN GROUP (ORDER BY
       "t1"."x") FILTER(WHERE
       "t1"."good") AS "median",
