@@ -53,6 +53,12 @@ BAD = {
     "config.yaml": (b"lr: 0.1\nbatch_size: [1, 2\nepochs: 3\n", "YAML"),
     "titan.toml": (b"[optimizer]\nlr = 0.1\n[training]\nsteps = \n", "TOML"),
     "cut.gz": (gzip.compress(CSV.encode() * 3)[:9], "cut or damaged"),
+    "flow.yaml": (b"model: {hidden_size: 64\ntraining: [1,\nb: }\n", "not valid YAML"),
+    "prose.txt": (b"Dear all,\nthe run seems odd. Loss is high.\n", "no row with a step"),
+    "days.csv": (b"date,loss\n2025-03-01,3.5\n2025-03-02,3.25\n2025-03-03,3.0\n", "columns: date, loss"),
+    "schritt.csv": (b"Schritt;Verlust;Gradnorm\n1;5,5;1,5\n2;5,25;1,75\n3;5,0;2,0\n", "Schritt, Verlust, Gradnorm"),
+    "digits.jsonl": (b'{"step": ' + b"9" * 6000 + b', "loss": 2.0}\n', "number of 6000 digits"),
+    "glued.json": (b'{\n"lr": 1\n}\n{\n"lr": 2\n}\n', "several JSON documents"),
     "wandb.wandb": (b":W&B\xe1\xbe\x00", "no whole record"),
 }
 
@@ -493,3 +499,29 @@ def test_a_table_without_a_step_column_is_refused_unless_its_rows_are_said_to_co
         read([str(path)])
     run = read([str(path)], step="#")
     assert list(run.series["loss", None].steps) == [0, 1, 2]
+
+
+def test_a_configuration_in_flow_style_is_read(tmp_path: Path) -> None:
+    text = "model: {name: llama-7b, hidden_size: 4096}\ntraining: {lr: 3.0e-4, warmup_steps: 2000, precision: bf16}\n"
+    run = read([write(tmp_path / "run.yaml", text)])
+    assert run.files[0].format == "config"
+    assert run.config["training.lr"] == 3e-4 and run.config["training.precision"] == "bf16"
+
+
+def test_what_nobody_reads_is_told_in_words_of_the_field(tmp_path: Path) -> None:
+    """Not the names of our modules: which kinds of files there are stands in the documentation."""
+    with pytest.raises(PlaybookError) as error:
+        read([write(tmp_path / "list.yaml", "- a\n- b\n")])
+    assert len(str(error.value)) < 300 and "nvidia_smi_q" not in str(error.value)
+
+
+@pytest.mark.parametrize("columns", [6_000, 30_000])
+def test_thousands_of_columns(tmp_path: Path, columns: int) -> None:
+    """A header longer than the part of a file that is looked at first."""
+    names = [f"layer.{place}.weight.std" for place in range(columns)]
+    rows = [f"{step},{2 - step / 8},{','.join(['1'] * columns)}\n" for step in range(12)]
+    run = read([write(tmp_path / "wide.csv", f"step,loss,{','.join(names)}\n{''.join(rows)}")])
+    assert run.one("loss") is not None and len(run.one("loss")) == 12
+    logged = "".join(json.dumps({"step": s, "loss": 2 - s / 8, **dict.fromkeys(names, 1)}) + "\n" for s in range(12))
+    run = read([write(tmp_path / "wide.jsonl", logged)])
+    assert run.one("loss") is not None and len(run.one("loss")) == 12

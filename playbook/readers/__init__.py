@@ -161,7 +161,7 @@ def _one(item: walk.Found, names: Mapping[str, str], step: str | None) -> tuple[
         source.refuse_bomb()
         reader = claim(head, source.inner)
         if reader is None:
-            raise refuse.unknown(source, head, [module.NAME for module in readers()])
+            raise refuse.unknown(source, head)
         builder = RunBuilder(item.name, reader.NAME, item.rank, names, step)
         try:
             reader.read(source, builder)

@@ -106,6 +106,7 @@ class RunBuilder:
         self.config: dict[str, Any] = {}
         self.events: list[Event] = []
         self.problems: list[Problem] = []
+        self.columns: tuple[str, ...] = ()  # all columns of a table as they stand in the file, for messages
         self._points: dict[tuple[str, int | None], tuple[list[int], list[float], list[int]]] = {}
         self._columns: list[tuple[str, int | None, np.ndarray, np.ndarray, np.ndarray | None]] = []
         self._last_step: int | None = None

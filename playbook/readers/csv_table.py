@@ -56,13 +56,12 @@ def read(source: Source, builder: RunBuilder) -> None:
             "check that the job has logged something",
             shape.first - 1,
         )
+    builder.columns = shape.names
     wanted = [name for name in shape.names if _needed(name, shape, builder)]
     labels = held_out.label_columns(shape.names)
     if not labels and not any(builder.wants(name) for name in wanted):
-        shown = ", ".join(shape.names[:12]) + (", ..." if len(shape.names) > 12 else "")
-        raise PlaybookError(
-            source.name, f"no column of a known metric (columns: {shown})", tabular.MAP_HINT, shape.first - 1 or 1
-        )
+        what = f"no column of a known metric (columns: {tabular.shown(shape.names)})"
+        raise PlaybookError(source.name, what, tabular.MAP_HINT, shape.first - 1 or 1)
     if (
         source.size > _LARGE
         and shape.rough.isdisjoint(wanted)

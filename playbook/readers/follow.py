@@ -200,7 +200,7 @@ class Growing:
         refuse.unusable(source, head)
         self.reader = readers.claim(head, source.inner)
         if self.reader is None:
-            raise refuse.unknown(source, head, [module.NAME for module in readers.readers()])
+            raise refuse.unknown(source, head)
         if self.reader.NAME in RECORDS and self._records is None:
             self._records = Records(self._new, self._parse, self._limit)
             self._restart()

@@ -9,6 +9,7 @@ from typing import Any
 from playbook.errors import PlaybookError
 from playbook.readers.source import Source
 
+_DIGITS = re.compile(r"\d{4000,}")
 _MARKER = re.compile(r"^(?:<<<<<<<|>>>>>>>)", re.MULTILINE)
 
 
@@ -25,10 +26,16 @@ def parse(source: Source) -> tuple[Any, str]:
             line = text.rstrip().count("\n") + 1
             what = "the JSON ends in the middle: the file was cut while it was written or copied"
             raise PlaybookError(source.name, what, "take an older copy or fetch it again", line) from None
+        if error.msg.startswith("Extra data"):
+            what = "holds several JSON documents one after another"
+            raise PlaybookError(source.name, what, "write one object a line, of 1 MB at most", error.lineno) from None
         what = f"not valid JSON: {error.msg}"
         raise PlaybookError(source.name, what, "mend the file", error.lineno) from None
-    except (ValueError, RecursionError) as error:
-        what = "the JSON nests too deep" if isinstance(error, RecursionError) else f"not valid JSON: {error}"
+    except RecursionError:
+        raise PlaybookError(source.name, "the JSON nests too deep", "mend the file") from None
+    except ValueError:  # Python turns no whole number of more than 4300 digits into one
+        digits = max((len(hit) for hit in _DIGITS.findall(text)), default=0)
+        what = f"holds a number of {digits} digits, which counts nothing"
         raise PlaybookError(source.name, what, "mend the file") from None
 
 

@@ -58,16 +58,18 @@ def unusable(source: Source, head: bytes) -> None:
         raise PlaybookError(name, "is a tar archive", "unpack it first")
 
 
-def unknown(source: Source, head: bytes, tried: list[str]) -> PlaybookError:
-    """Nobody claims the file: what was tried, and the way out."""
+def unknown(source: Source, head: bytes) -> PlaybookError:
+    """Nobody claims the file: what it is not, and the way out."""
     sample = head[:4096]
     odd = sum(byte < 9 or 13 < byte < 32 for byte in sample if byte != 27)
     if odd > len(sample) // 20:
         return PlaybookError(
-            source.name, "is binary data of a format that we do not know", f"known formats: {', '.join(tried)}"
+            source.name,
+            "is binary data of a format that we do not know",
+            "write the metrics as CSV or JSON lines, or name the log of the job",
         )
     return PlaybookError(
         source.name,
-        f"no reader knows this format (tried {', '.join(tried)})",
+        "no reader knows this format (no table, JSON, log, configuration or tracker file that we know)",
         "for a table or JSON lines name the columns: --map loss=my_col --map step=my_step",
     )

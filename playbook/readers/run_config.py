@@ -14,7 +14,7 @@ from typing import Any
 from playbook.errors import PlaybookError
 from playbook.readers import json_text
 from playbook.readers.base import RunBuilder, number
-from playbook.readers.source import Source
+from playbook.readers.source import HEAD, Source
 
 NAME = "config"
 TITLE = "Run configuration (JSON, YAML, TOML)"
@@ -51,6 +51,8 @@ _KNOWN = frozenset(
 )
 _PAIR = re.compile(r'"([\w.\-/]+)"\s*:\s*(?:"[^"\n]*"|[-\d.]|true|false|null|\{)')
 _YAML_KEY = re.compile(r"""^\s*(?:-\s+)?["']?([A-Za-z_][\w.\-/]*)["']?\s*:(?:\s|$)""")
+_FLOW_KEY = re.compile(r"""[{,]\s*["']?([A-Za-z_][\w.\-/]*)["']?\s*:\s""")  # training: {lr: 3e-4, warmup_steps: 100}
+_BROKEN = 2  # a file named .yaml that nobody else claims and that is none: it is read so that the fault is told
 _TOML_PAIR = re.compile(r"""^\s*["']?([A-Za-z_][\w.\-]*)["']?\s*=\s*\S""")
 _TOML_TABLE = re.compile(r"^\s*\[{1,2}[\w.\-\"']+\]{1,2}\s*(?:#.*)?$")
 _POWER = re.compile(r"[-+]?(?:\d+\.?\d*|\.\d+)[eE][-+]?\d+")  # YAML 1.1 takes 1e-5 for a text
@@ -71,13 +73,27 @@ def sniff(head: bytes, path: Path) -> int:
     if _is_toml("\n".join(lines)):
         return _toml_score(lines)
     keys = [hit[1] for line in lines if (hit := _YAML_KEY.match(line))]
+    keys += [key for line in lines if "{" in line for key in _FLOW_KEY.findall(line)]
     items = sum(line.lstrip().startswith(("-", "}", "]", "?", "!")) for line in lines)
     named = path.suffix.lower() in (".yaml", ".yml")
     if not _YAML_KEY.match(lines[0]) and not lines[0].startswith("- "):
         return 0  # a log that prints its configuration
     if len(keys) + items < (0.5 if named else 0.9) * len(lines) or not keys:
         return 0
-    return _score(keys, 1 if named else 3)
+    return _score(keys, 1 if named else 3) or (_BROKEN if named and _is_broken(text) else 0)
+
+
+def _is_broken(text: str) -> bool:
+    """True where the head is no YAML, whatever its keys; only the last lines may be cut by the look."""
+    import yaml
+
+    body = text if len(text) < HEAD else text[: text.rfind("\n") + 1]
+    try:
+        for _ in yaml.parse(body, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader)):
+            pass
+    except yaml.YAMLError:
+        return True
+    return False
 
 
 def _is_toml(text: str) -> bool:

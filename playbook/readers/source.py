@@ -24,7 +24,9 @@ from typing import Any, BinaryIO
 from playbook.errors import PlaybookError
 
 HEAD = 64 * 1024  # bytes that `sniff` sees
+_HEAD_LINES = 3  # a header and two rows: of a table of thousands of columns as many bytes are looked at as these take
 MAX_LINE = 1 << 20  # characters of one line that are kept
+_WIDE = 3 * MAX_LINE  # bytes in which those lines must end
 MAX_DOCUMENT = 512 << 20  # bytes of one JSON or YAML document that are read whole
 _CHUNK = 1 << 20
 _HOLE = 1 << 30  # bytes of a NUL hole at the head that are skipped in search of text (a sparse hole costs no disk)
@@ -138,13 +140,17 @@ class Source:
             while data and not data.strip(b"\0") and skipped < _HOLE:
                 data = _some(stream, _CHUNK)
                 skipped += len(data)
+            more = b""
+            if len(data) >= size and data.count(b"\n") < _HEAD_LINES and data[:2] not in _UTF16:
+                more = _some(stream, max(0, _WIDE - len(data)))
         if not data and skipped:
             return b"\0"  # nothing but a hole
         if data[:64] == b"\0" * 64:
             data = data.lstrip(b"\0")
         if (code := _UTF16.get(data[:2])) is not None:
             return data[2 : len(data) - len(data) % 2].decode(code, "replace").encode()[:size]
-        return data.removeprefix(codecs.BOM_UTF8)[:size]
+        data = data.removeprefix(codecs.BOM_UTF8)
+        return _whole_lines(data, more) or data[:size]
 
     def lines(self) -> Iterator[tuple[int, str]]:
         """(line number from 1, text without the line end); undecodable bytes become U+FFFD."""
@@ -283,6 +289,16 @@ def _open_regular(path: Path) -> BinaryIO:
         os.close(descriptor)
         raise OSError(None, "not a regular file")
     return os.fdopen(descriptor, "rb")
+
+
+def _whole_lines(head: bytes, more: bytes) -> bytes:
+    """`head` and so much of what follows as its `_HEAD_LINES`th line takes; nothing where it does not end there."""
+    longer, end = head + more, 0
+    for _ in range(_HEAD_LINES if more else 0):
+        end = longer.find(b"\n", end) + 1
+        if not end:
+            return b""
+    return longer[:end]
 
 
 def _some(stream: BinaryIO, size: int) -> bytes:

@@ -16,6 +16,7 @@ from pathlib import Path
 
 from playbook.readers.base import number
 from playbook.readers.names import epoch_name, plain, rank_in, step_names, wanted
+from playbook.readers.source import MAX_LINE
 
 MARKERS = ("<<<<<<<", "=======", ">>>>>>>", "|||||||")  # git leaves them where a merge failed
 _DELIMITERS = (",", "\t", ";", "|", " ")
@@ -94,7 +95,7 @@ def detect(head: bytes, path: Path, whole: bool) -> Shape | None:
         numbered.append((place, line))
         if len(numbered) >= _SAMPLE:
             break
-    if not numbered or len(numbered[0][1]) > 100_000:
+    if not numbered or len(numbered[0][1]) > MAX_LINE:
         return None
     for delimiter in _DELIMITERS:
         found = _with(delimiter, numbered, comment, path)
@@ -170,7 +171,9 @@ def _is_name(text: str) -> bool:
 
 def column_names(head: Sequence[str], path: Path) -> list[str]:
     """The names of a header, with exports of W&B and TensorBoard brought to the metric's own name; each name once."""
-    names = [text.strip().strip("'\"`*").strip() or "index" for text in head]
+    names = [text.strip().strip("'\"`*").strip() for text in head]
+    # A first column without a name is the row number that pandas writes; elsewhere it is a stray delimiter.
+    names = [name or (f"column {place}" if place > 1 else "index") for place, name in enumerate(names, 1)]
     lower = [plain(name) for name in names]
     if lower == ["wall time", "step", "value"] or (lower == ["step", "value"]):
         hit = _TAG_FILE.search(path.name.removesuffix(".csv"))

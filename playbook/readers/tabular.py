@@ -5,7 +5,8 @@ Shared by the readers of tables, JSON lines and parquet. A column is a masked fl
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import textwrap
+from collections.abc import Iterable, Iterator, Mapping
 
 import numpy as np
 
@@ -42,8 +43,8 @@ def fill(
     raws = [raw for raw in raws if raw not in (owner, counter)]
     builder.see(raw for raw in columns if raw not in (*raws, owner, counter))
     if not raws:
-        shown = ", ".join(list(columns)[:12]) + (", ..." if len(columns) > 12 else "")
-        raise PlaybookError(builder.path, f"no column of a known metric (columns: {shown})", MAP_HINT, first_line)
+        what = f"no column of a known metric (columns: {shown(columns)})"
+        raise PlaybookError(builder.path, what, MAP_HINT, first_line)
     size = len(columns[raws[0]])
     ranks = np.zeros(size, np.int64) if owner is None else columns[owner].filled(_NOBODY).astype(np.int64)
     steps, kept = _steps(builder, columns, counter, ranks, size)
@@ -59,6 +60,17 @@ def fill(
         whose = None if rank == _NOBODY else rank
         builder.add_columns(steps[own], named, None if lines is None else lines[own], whose)
     return owner
+
+
+def shown(names: Iterable[str]) -> str:
+    """The names of columns in a message: the first dozen, each of a length that can be read."""
+    known = list(names)
+    return ", ".join(textwrap.shorten(name, 60) for name in known[:12]) + (", ..." if len(known) > 12 else "")
+
+
+def _all(builder: RunBuilder, columns: Columns) -> Iterable[str]:
+    """The columns of the file as they stand there: those that were told with `see` were not even parsed."""
+    return builder.columns or columns
 
 
 def _tell_of_shared(builder: RunBuilder, steps: np.ndarray, columns: Columns, lines: np.ndarray | None) -> None:
@@ -102,8 +114,8 @@ def _step_column(builder: RunBuilder, columns: Columns) -> str | None:
         found = next((raw for raw in columns if raw == builder.step_column), None)
         found = found or next((raw for raw in columns if plain(raw) == asked), None)
         if found is None or not columns[found].count():
-            shown = ", ".join(list(columns)[:12]) + (", ..." if len(columns) > 12 else "")
-            raise PlaybookError(builder.path, f"no step column `{builder.step_column}` (columns: {shown})", MAP_HINT)
+            what = f"no step column `{builder.step_column}` (columns: {shown(_all(builder, columns))})"
+            raise PlaybookError(builder.path, what, MAP_HINT)
         return found
     names = [raw for raw in step_names(columns) if columns[raw].count()]
     if len(names) == 1 and np.isfinite(np.ma.getdata(columns[names[0]])[:1]).all():
@@ -169,7 +181,7 @@ def _steps(
             return steps, None if good.all() else kept
     if builder.reader == "csv" and epoch is None and builder.step_column != ROW_NUMBER:
         # The order of a table's rows may mean nothing: whoever knows better says so.
-        names = ", ".join(list(columns)[:12])
+        names = shown(_all(builder, columns))
         hint = "name it with --map step=COLUMN, or take the row number with --map step=#"
         raise PlaybookError(builder.path, f"no column counts steps (columns: {names})", hint, 1)
     hint = MAP_HINT if epoch is None else ""
