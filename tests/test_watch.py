@@ -448,6 +448,7 @@ def test_the_command_says_what_to_do(tmp_path: Path) -> None:
     ("arguments", "what"),
     [
         (["nowhere.csv", "--max-seconds", "0.1"], "nothing could be read"),
+        (["-"], "standard input is not followed"),
         (["x", "--webhook", "mailto:a@b"], "no http"),
         (["x", "--exec", "nosuchprogram"], "no such program"),
         (["x", "--webhook-format", "slack"], "goes with --webhook"),

@@ -52,6 +52,31 @@ def test_a_sample_in_pieces_says_what_it_says_at_once(sample: Path, tmp_path: Pa
         assert look(run, real_book).evidence == look(whole, real_book).evidence
 
 
+REAL = Path(os.environ.get("PLAYBOOK_REAL") or Path(__file__).parents[2] / "shared" / "real")
+LOGS = sorted(p for p in REAL.glob("*/*") if p.is_file()) if REAL.is_dir() else []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("log", LOGS, ids=[p.parent.name for p in LOGS])
+def test_a_real_file_in_pieces_gives_the_verdict_of_ingest(log: Path, tmp_path: Path, real_book: Book) -> None:
+    data = log.read_bytes()
+    path = tmp_path / log.parent.name / log.name
+    path.parent.mkdir()
+    path.write_bytes(data)
+    try:
+        whole = look(readers.read(path), real_book)
+    except PlaybookError:
+        pytest.skip("nothing to read")
+    run = kit.followed(path, data, random.Random(log.name), most=8)
+    assert kit.told(run) == kit.told(whole.run)
+    assert look(run, real_book).evidence == whole.evidence
+    sealed = look(kit.followed(path, data, random.Random(log.name), held=128 << 10, most=8), real_book)
+    assert (sealed.verdict, sealed.symptom and (sealed.symptom.state, sealed.symptom.step)) == (
+        whole.verdict,
+        whole.symptom and (whole.symptom.state, whole.symptom.step),
+    )
+
+
 LONG = {
     "csv": kit.csv_bytes(kit.losses(9_000)),
     "sparse.csv": kit.csv_bytes(kit.losses(9_000), every=25),

@@ -21,6 +21,7 @@ from playbook.readers.source import HEAD
 
 HELD = 2 << 20  # bytes of text that are held and parsed again when more comes
 _OVERLAP = 8  # the part of them that stays unsealed, and again the part before it that stays to be compared with
+_RECORD = 200  # lines over which one row may be spread by what other threads write between
 _KNOWN = 4096  # last rows of a series among which those of both pieces are sought
 
 Parse = Callable[[bytes], RunBuilder]  # raises PlaybookError where nothing can be used
@@ -169,12 +170,21 @@ class Text:
         return self._base + whole.count(b"\n", 0, len(whole) - self._held // _OVERLAP)
 
     def _cut(self, whole: bytes) -> None:
-        """Keep some lines before the last one that is sealed."""
+        """Keep some lines before the last one that is sealed, with a row among them where one is near."""
         if len(whole) <= self._held:
             return
         at = len(whole) - 2 * (self._held // _OVERLAP)
         at = whole.find(b"\n", at) + 1 or whole.rfind(b"\r") + 1 or len(whole)
-        self._base += whole.count(b"\n", 0, at)
+        passed = whole.count(b"\n", 0, at)
+        last = max((int(t.lines[-1]) for t in self.history.tracks.values() if t.lines is not None), default=0)
+        last -= _RECORD
+        if self._base < last <= self._base + passed:
+            row = at
+            for _ in range(self._base + passed - last + 1):
+                row = whole.rfind(b"\n", 0, row - 1) + 1
+            if len(whole) - row <= self._held * 3 // 4:
+                at, passed = row, last - self._base - 1
+        self._base += passed
         self._tail = self._tail[at:]
 
 

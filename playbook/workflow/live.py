@@ -15,8 +15,8 @@ from playbook.readers.history import LEAST, LIMIT, POINTS
 from playbook.readers.pieces import HELD
 from playbook.series import Run
 
-BYTES = 64 << 20  # of text that is held, of all files together
-_LEAST_HELD = 128 << 10  # bytes of one file
+BYTES = 32 << 20  # of text that is held, of all files together
+_LEAST_HELD = 64 << 10  # bytes of one file
 _METRICS = 16  # series of a file, for sharing the memory out
 _MANY = 200  # files; folders with more are searched for new ones at every tenth poll only
 

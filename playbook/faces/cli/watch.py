@@ -32,7 +32,13 @@ from playbook.faces.cli import common
 @click.option(
     "--exec", "command", metavar="CMD", help="Run CMD with the alert as JSON on its standard input; no shell."
 )
-@click.option("--webhook", "url", metavar="URL", help="Post the alert there (Slack, PagerDuty, or the JSON itself).")
+@click.option(
+    "--webhook",
+    "url",
+    metavar="URL",
+    envvar="PLAYBOOK_WEBHOOK",
+    help="Post the alert there (Slack, PagerDuty, or the JSON itself); also from PLAYBOOK_WEBHOOK.",
+)
 @click.option(
     "--webhook-format",
     "shape",
@@ -79,6 +85,8 @@ def watch(
     from playbook.workflow.watch import Options
     from playbook.workflow.watch import watch as follow
 
+    if "-" in paths:
+        raise PlaybookError("-", "standard input is not followed", "write it to a file (tee) and watch that")
     if shape is not None and url is None:
         raise PlaybookError("--webhook-format", "goes with --webhook URL", "name the URL")
     w = words(lang)
