@@ -185,3 +185,23 @@ def test_noise_ignores_the_trend() -> None:
 def test_preflight_needs_settings(tiny: Any) -> None:
     with pytest.raises(PlaybookError, match="holds no settings"):
         preflight(before(), tiny)
+
+
+def test_the_speed_of_a_machine_is_never_the_same_twice() -> None:
+    """Speed is no function of the seed: its noise is none of the run's departures, a slower machine is one."""
+    metrics, steps = cut(curve(), 0, 1000)
+    speed = np.random.default_rng(5).normal(40_000, 200, (2, 1000))
+    speed[1, :3] = speed[0, :3]  # equal by chance for some rows
+    quick = run({**metrics, "throughput": speed[0]}, steps)
+    alike = compare(quick, run({**metrics, "throughput": speed[1]}, steps))
+    assert alike.first is None and alike.same_seed
+    slow = compare(quick, run({**metrics, "throughput": np.where(steps < 500, speed[1], 0.8 * speed[1])}, steps))
+    assert slow.first is not None and slow.first.metric == "throughput" and slow.first.step == 500
+
+
+def test_what_lacks_a_loss_is_named_by_its_file() -> None:
+    from playbook.series import FileReport
+
+    dark = Run({}, files=(FileReport("logs/dmesg.txt", "kernel_log", 3, ()),))
+    with pytest.raises(PlaybookError, match=r"logs/dmesg\.txt.*loss"):
+        verify(dark, after())

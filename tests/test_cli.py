@@ -43,6 +43,21 @@ def test_what_the_terminal_cannot_write_is_escaped(odd: Path, encoding: str) -> 
     assert "Traceback" not in err and "healthy" in out and "\\ud800" in out
 
 
+def test_numbers_at_the_end_of_the_range_are_no_noise_on_the_terminal(tmp_path: Path) -> None:
+    rows = "".join(f"{s},{1.7e308 if s % 3 else -1.7e308},5e-324,1e308\n" for s in range(200))
+    (tmp_path / "a.csv").write_text("step,loss,grad_norm,lr\n" + rows)
+    code, out, err = fresh("ingest", str(tmp_path / "a.csv"))
+    assert code == 0 and not err and "200 rows" in out
+
+
+def test_a_name_without_end_is_shortened(tmp_path: Path) -> None:
+    rows = (json.dumps({"step": step, "loss": 2 - step / 100, "x" * 50_000: 1}) for step in range(60))
+    (tmp_path / "a.jsonl").write_text("\n".join(rows) + "\n")
+    code, out, err = fresh("ingest", str(tmp_path / "a.jsonl"))
+    assert code == 0, err
+    assert len(out) < 5000 and "not used: xxxx" in out
+
+
 @pytest.mark.parametrize("encoding", ["utf-8", "ascii"])
 def test_json_is_json_on_every_terminal(odd: Path, encoding: str) -> None:
     code, out, err = fresh("ingest", "--json", str(odd), PYTHONIOENCODING=encoding)
@@ -107,7 +122,7 @@ GPU 00000000:07:00.0
 
 @pytest.mark.parametrize(("width", "verdict"), [(16, "healthy"), (8, "undecided")])
 def test_a_machine_file_with_a_fault_is_not_healthy(tmp_path: Path, width: int, verdict: str) -> None:
-    """The tiny book knows no GPU signal: what nvidia-smi itself calls not in order must still keep it from `healthy`."""
+    """The tiny book knows no GPU signal: what nvidia-smi calls not in order still keeps it from `healthy`."""
     from playbook.knowledge.loader import load
     from playbook.workflow.ingest import ingest
 

@@ -20,6 +20,7 @@ from playbook.workflow.ingest import Ingested
 from playbook.workflow.missing import missing
 from playbook.workflow.session import Session
 
+_NAME = 80  # characters of a raw name that are shown
 _BAR = 20  # cells of a probability bar
 _VERDICT = {"incident": "bold red", "healthy": "bold green", "undecided": "bold yellow"}
 
@@ -45,7 +46,8 @@ def print_ingest(found: Ingested, session: Session, out: Console, w: Words = Wor
         ranks = f", {w('{n} ranks', n=len(run.ranks))}" if run.ranks else ""
         out.print(f"{w('steps')} {first} – {last}{ranks}: {', '.join(run.metrics)}")
     if run.unmapped:
-        names = ", ".join(run.unmapped[:8]) + (" ..." if len(run.unmapped) > 8 else "")
+        short = (name if len(name) <= _NAME else name[:_NAME] + "..." for name in run.unmapped[:8])
+        names = ", ".join(short) + (" ..." if len(run.unmapped) > 8 else "")
         out.print(f"[dim]{w('not used')}: {escape(names)}[/]")
     out.print()
     _print_verdict(found, session, out, w)

@@ -13,6 +13,8 @@ from playbook.workflow.pairs import ConfigDifference, aligned, config_difference
 METRICS = ("loss", "grad_norm", "lr", "loss_scale", "throughput", "eval_loss")
 # Two runs of one seed on one machine agree to this relative difference; beyond it they are different runs.
 SAME = 1e-3
+# What depends on the machine and its neighbours, not on the seed, is never equal for good.
+OF_THE_MACHINE = frozenset({"throughput"})
 # A departure is a difference of this many noise deviations ...
 DEVIATIONS = 6.0
 # ... that lasts for this many logged points (or to the end).
@@ -23,7 +25,7 @@ SEED_SHARE = 0.02
 
 @dataclass(frozen=True, slots=True)
 class Departure:
-    """One metric: the first step at which it departs for good, by how much, and until when it was equal to 1e-3."""
+    """One metric: the first step at which it departs for good, by how much, and until when it was equal to `SAME`."""
 
     metric: str
     step: int | None
@@ -71,7 +73,7 @@ def _departure(name: str, steps: np.ndarray, a: np.ndarray, b: np.ndarray) -> De
     equal = np.abs(a - b) <= SAME * scale
     head = len(equal) if equal.all() else int(np.argmin(equal))
     equal_until = int(steps[head - 1]) if head else None
-    if head:
+    if head and name not in OF_THE_MACHINE:
         # Same seed: the first point that is not equal is the departure, however small it is.
         tolerance = SAME * scale
     else:
@@ -80,12 +82,13 @@ def _departure(name: str, steps: np.ndarray, a: np.ndarray, b: np.ndarray) -> De
     apart = np.abs(a - b) > tolerance
     index = _first_lasting(apart)
     if index is None:
-        because = f"equal to {SAME:g}" if equal.all() else "within the noise of two seeds"
+        because = f"equal within {SAME:.1%}" if equal.all() else "within the noise of two seeds"
+        because = "within its noise" if name in OF_THE_MACHINE and not equal.all() else because
         return Departure(name, None, None, None, equal_until, len(steps), f"{because} over {len(steps)} common steps")
     step = int(steps[index])
     because = f"{name} {b[index]:.6g} against {a[index]:.6g} at step {step}"
-    if equal_until is not None:
-        because += f", equal to {SAME:g} until step {equal_until}"
+    if equal_until is not None and name not in OF_THE_MACHINE:
+        because += f", equal within {SAME:.1%} until step {equal_until}"
     return Departure(name, step, float(a[index]), float(b[index]), equal_until, len(steps), because)
 
 

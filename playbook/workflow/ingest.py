@@ -74,7 +74,10 @@ def ingest(
 
 def look(run: Run, book: Book) -> Ingested:
     """Scan a run that has been read."""
-    scans = tuple(detectors.scan(run))
+    import numpy as np
+
+    with np.errstate(over="ignore", invalid="ignore"):  # 1e308 minus -1e308: the detectors reckon with infinities
+        scans = tuple(detectors.scan(run))
     return Ingested(run, scans, tuple(observe(book.signals, scans, run.events, run.config)))
 
 

@@ -56,12 +56,17 @@ def verify(before: Run, after: Run) -> list[Check]:
     """All checks. Raises `PlaybookError` where one of the runs has no loss."""
     for name, run in (("BEFORE", before), ("AFTER", after)):
         if metric(run, "loss") is None:
-            raise PlaybookError(name, "has no loss", "name its column with --map loss=COLUMN")
+            raise PlaybookError(_where(name, run), "has no loss", "name its column with --map loss=COLUMN")
     later, _ = clean(metric(after, "loss"))
     if not len(later):
-        raise PlaybookError("AFTER", "has no finite loss", "look at it with `playbook ingest`")
+        raise PlaybookError(_where("AFTER", after), "has no finite loss", "look at it with `playbook ingest`")
     seam = Seam(before, after, int(later[0]))
     return [check(seam) for check in CHECKS]
+
+
+def _where(side: str, run: Run) -> str:
+    """How a message calls one of the two runs: by its file, where it is one."""
+    return f"{side}, {run.files[0].path}" if len(run.files) == 1 else side
 
 
 def suspects(checks: list[Check]) -> list[str]:
