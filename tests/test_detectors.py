@@ -287,6 +287,22 @@ def test_healthy_runs_drawn_at_random_are_quiet(make: Callable[[int], Run]) -> N
     assert len(loud) <= 3, loud
 
 
+def test_slow_climbs_drawn_at_random_are_found_near_their_turn() -> None:
+    """Of those that rise by a fifth and more; the turn of a climb that begins gently cannot be told to the step."""
+    missed, errors = 0, []
+    for seed in range(120):
+        made, at, rise = varied.climbing(seed)
+        if rise < 1.2:
+            continue
+        found = [f for f in by_name(made)["slow_climb"].findings if f.confidence >= INCIDENT]
+        missed += not found
+        low, high = made.step_range()
+        assert low is not None and high is not None
+        errors += [abs((f.step or 0) - at) / (high - low) for f in found[:1]]
+    assert missed <= 0.05 * (missed + len(errors)), missed
+    assert np.median(errors) <= 0.02 and np.quantile(errors, 0.9) <= 0.08, np.quantile(errors, [0.5, 0.9])
+
+
 def test_a_bump_of_the_first_steps_and_noise_of_a_few_tenths_are_not_even_mentioned() -> None:
     for family in ("warm_up_bump", "plain", "heavy_tails", "small_batches", "near_zero"):
         for seed in SEEDS:

@@ -1,13 +1,14 @@
-"""Healthy runs drawn at random: every kind of descent, noise, length, spacing and structure that logs have.
+"""Runs drawn at random: every kind of descent, noise, length, spacing and structure that logs have.
 
 `noisy(seed)` varies curve and noise, `structured(seed)` what happens in the run (resumes, epochs, a batch that grows,
-repeated data, rounding, holes, mixed rows). A few in a thousand may look like a spike to anybody.
+repeated data, rounding, holes, mixed rows): both are healthy, though a few in a thousand may look like a spike to
+anybody. `climbing(seed)` is a slow climb.
 """
 
 from __future__ import annotations
 
 import numpy as np
-from runs import cosine, grads, run, series, smooth
+from runs import cosine, descent, grads, run, series, smooth
 
 from playbook.series import Run
 
@@ -127,3 +128,17 @@ def structured(seed: int) -> Run:
         every = np.arange(20, n, max(10, n // 30))
         made.series["eval_loss", None] = series("eval_loss", steps[every], base[every] * 1.05)
     return made
+
+
+def climbing(seed: int) -> tuple[Run, int, float]:
+    """A slow climb at random: (run, step of the turn, how far the loss has risen at the end over its lowest level)."""
+    rng = np.random.default_rng(seed)
+    n = int(rng.choice([300, 600, 1500, 4000, 20000]))
+    t = np.arange(n)
+    slow = rng.uniform(0.1, 1.0) * np.exp(-t / (n * 0.6))
+    loss = descent(n) if rng.random() < 0.5 else 1.8 + 2.5 * np.exp(-t / (n * rng.uniform(0.02, 0.2))) + slow
+    at = int(n * rng.uniform(0.3, 0.75))
+    since = np.clip((t - at) / (n - at), 0, None)
+    loss = loss * np.exp(float(rng.choice([0.15, 0.25, 0.4, 0.8])) * since ** float(rng.choice([0.7, 1.0, 1.0, 1.5])))
+    noise = np.exp(rng.normal(0, float(rng.choice([0.01, 0.02, 0.04, 0.08])), n))
+    return run(t, {"loss": loss * noise}), at, float(loss[-1] / loss.min())

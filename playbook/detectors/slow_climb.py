@@ -37,6 +37,7 @@ FINE = 128  # blocks in which the turn is sought
 BEHIND = 6  # part of the rows before the lowest block in which the turn is sought
 RISE = math.log(1.08)
 Z = 6.0  # of the blocks' own noise
+EVEN, Z_EVEN = 5.0, 4.0  # sigma of a climb by the order of its blocks, and of its height where that is so
 PART = 0.12  # of the rows: a shorter rise is not told from noise
 STRETCH = 0.1  # of the rows: from a tenth to nine tenths of the rise; faster is no slow climb
 TAU = 0.55  # Kendall, of the blocks after the turn
@@ -77,7 +78,10 @@ def _in_line(shared: Shared, line: np.ndarray) -> list[Finding]:
     if len(after) < max(6, PART * n):
         return []
     rise = top if humped else last
-    if rise < max(RISE, Z * noise) or stats.trend(after) < TAU:
+    tau, count = stats.trend(after), len(after)
+    # Kendall's test: an even climb of many blocks is sure where a single block is not
+    even = 3.0 * tau * math.sqrt(count * (count - 1) / (4.0 * count + 10.0))
+    if rise < max(RISE, (Z_EVEN if even >= EVEN else Z) * noise) or tau < TAU:
         return []
     share_up = (smooth[low : low + len(after)] - smooth[low]) / rise
     if int(((share_up > 0.1) & (share_up < 0.9)).sum()) < max(4, STRETCH * n) or _carried(
@@ -111,7 +115,7 @@ def _in_line(shared: Shared, line: np.ndarray) -> list[Finding]:
         "level_lowest": old,
         "level_at_end": new,
         "rise_share": share,
-        "tau": stats.trend(after),
+        "tau": tau,
         "z": rise / noise,
     }
     return [finding(NAME, "climb", loss, index, text, sure, numbers=numbers)]

@@ -15,8 +15,8 @@ EXACT = 4096  # rows: up to here trailing medians are exact, above they are medi
 BLOCK = 8  # rows
 SAMPLE = 100_000  # rows: a scale or a quantile needs no more
 CENTRE = 32  # rows of a stretch whose own level is taken off before tails are measured
-# of a power-law tail, from 95 to 99.5 %: Student's t with 2 degrees of freedom has 3.4, Cauchy's law 10. A run whose tail
-# is steeper has spikes among its rows, and they must not hide the next ones.
+# of a power-law tail, from 95 to 99.5 %: Student's t with 2 degrees of freedom has 3.4, Cauchy's law 10. A run whose
+# tail is steeper has spikes among its rows, and they must not hide the next ones.
 STEEPEST = 6.0
 FAR_DRAWS = 20_000  # rows beyond which a power-law tail is not carried on
 
