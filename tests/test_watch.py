@@ -216,6 +216,7 @@ def test_a_watch_waits_for_the_file_follows_it_and_ends_with_the_incident(librar
 
     def write() -> None:
         rows = kit.csv_bytes(values).splitlines(keepends=True)
+        time.sleep(0.5)  # the watch is there first
         for at in range(0, len(rows), 20):
             time.sleep(0.05)
             kit.append(path, b"".join(rows[at : at + 20]))
