@@ -159,6 +159,18 @@ def test_postgresql_by_its_url_equals_numpy(tmp_path: Path) -> None:
             check(fleet.reduce(engine, fleet.extent(engine), rows))
 
 
+@needs_ibis
+@pytest.mark.slow
+def test_spark_on_this_machine_equals_numpy(tmp_path: Path) -> None:
+    """Takes a minute, most of it the start of Spark."""
+    import shutil
+
+    if not have("pyspark") or shutil.which("java") is None:
+        pytest.skip("no Java here, or not installed: pip install 'ibis-framework[pyspark]'")
+    with fleet_engines.opened("pyspark://local[2]", parquet(tmp_path), str(tmp_path)) as engine:
+        check(fleet.reduce(engine, fleet.extent(engine)))
+
+
 SNAPSHOTS = Path(__file__).parent / "samples" / "fleet"
 
 

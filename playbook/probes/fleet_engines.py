@@ -70,15 +70,19 @@ def opened(url: str, data: Files | Table, scratch: str) -> Iterator[fleet.Engine
     if scheme == "chdb":
         yield _chdb(url, data)
         return
-    if isinstance(data, Files) and scheme != "duckdb":
-        raise PlaybookError(hidden(url), "this engine reads no files", "name a table of it with --table")
+    foreign = isinstance(data, Files) and scheme != "duckdb"
+    if isinstance(data, Files) and foreign and (data.format != "parquet" or data.rank is None):
+        what = "this engine reads no files but parquet with a column of ranks"
+        raise PlaybookError(hidden(url), what, "name a table of it with --table, or use duckdb://")
     con = _connect(url, scheme)
     try:
         if scheme == "duckdb":
             con.raw_sql(f"SET memory_limit = '{MEMORY}'")
             con.raw_sql(f"SET temp_directory = {_text(scratch)}")
             con.raw_sql("SET preserve_insertion_order = false")
-        if isinstance(data, Files):
+        if isinstance(data, Files) and foreign:
+            rows = _guarded(url, lambda: _parquet(con, data))
+        elif isinstance(data, Files):
             # Text is parsed once, into a table that spills; parquet is read in place, range by range.
             kind = "VIEW" if data.format == "parquet" else "TABLE"
             _guarded(url, lambda: con.raw_sql(f"CREATE TEMP {kind} {fleet.NAME} AS {duckdb_rows(data)}"))
@@ -95,6 +99,15 @@ def opened(url: str, data: Files | Table, scratch: str) -> Iterator[fleet.Engine
         yield fleet.Engine(scheme, rows, run)
     finally:
         con.disconnect()
+
+
+def _parquet(con: Any, data: Files) -> ir.Table:
+    """Parquet files as the engine itself reads them, one by one: not every backend of Ibis takes a list."""
+    import ibis
+
+    read = [con.read_parquet(f.path) for f in data.files]
+    parts = [t.select(step=t[data.step], rank=t[data.rank or ""], value=t[data.value]) for t in read]
+    return ibis.union(*parts) if len(parts) > 1 else parts[0]
 
 
 def _collected(con: Any, expression: ir.Table) -> fleet.Columns:
@@ -206,6 +219,8 @@ def _connect(url: str, scheme: str) -> Any:
         path = url.partition("://")[2]
         return _guarded(url, lambda: ibis.duckdb.connect(path or ":memory:", read_only=bool(path)))
     try:
+        if scheme == "pyspark":  # pyspark://local[4], or the address of a master
+            return _spark(url.partition("://")[2] or "local[*]")
         return ibis.connect(url)
     except ImportError:
         extra = _EXTRAS.get(scheme, scheme)
@@ -216,6 +231,16 @@ def _connect(url: str, scheme: str) -> Any:
         raise PlaybookError(
             hidden(url), f"cannot be opened: {_first(url, error)}", "check the URL and the server"
         ) from None
+
+
+def _spark(master: str) -> Any:
+    """Ibis' own URL sets the warehouse of a running session, which Spark refuses."""
+    import ibis
+    from pyspark.sql import SparkSession
+
+    address = master if master.startswith("local") or "://" in master else f"spark://{master}"
+    builder = SparkSession.builder.master(address).appName("playbook").config("spark.ui.enabled", "false")
+    return ibis.pyspark.connect(builder.getOrCreate())
 
 
 def _guarded(url: str, work: Any) -> Any:

@@ -3,10 +3,10 @@ WITH "t4" AS (
     "t1"."step" AS "step",
     COUNT("t1"."x") AS "count",
     countIf("t1"."x", "t1"."bad") AS "nonfinite",
-    quantileExactExclusiveIf("t1"."x", "t1"."good") AS "median",
-    avgIf("t1"."x", "t1"."good") AS "mean",
-    minIf("t1"."x", "t1"."good") AS "low",
-    maxIf("t1"."x", "t1"."good") AS "top",
+    quantileExactExclusive("t1"."y") AS "median",
+    AVG("t1"."y") AS "mean",
+    MIN("t1"."y") AS "low",
+    MAX("t1"."y") AS "top",
     minIf("t1"."rank", "t1"."bad") AS "bad_rank"
   FROM (
     SELECT
@@ -14,9 +14,14 @@ WITH "t4" AS (
       "t0"."rank" AS "rank",
       "t0"."value" AS "x",
       COALESCE(ABS("t0"."value") < 1e+308, FALSE) AS "good",
-      isNotNull("t0"."value") AND NOT (
-        COALESCE(ABS("t0"."value") < 1e+308, FALSE)
-      ) AS "bad"
+      NOT (
+        COALESCE(ABS("t0"."value") < 1e+308, TRUE)
+      ) AS "bad",
+      CASE
+        WHEN COALESCE(ABS("t0"."value") < 1e+308, FALSE)
+        THEN "t0"."value"
+        ELSE NULL
+      END AS "y"
     FROM "playbook_fleet" AS "t0"
     WHERE
       isNotNull("t0"."step") AND isNotNull("t0"."rank")
@@ -49,6 +54,7 @@ LEFT OUTER JOIN (
         "t3"."x" AS "x",
         "t3"."good" AS "good",
         "t3"."bad" AS "bad",
+        "t3"."y" AS "y",
         "t8"."top" AS "top"
       FROM (
         SELECT
@@ -56,9 +62,14 @@ LEFT OUTER JOIN (
           "t0"."rank" AS "rank",
           "t0"."value" AS "x",
           COALESCE(ABS("t0"."value") < 1e+308, FALSE) AS "good",
-          isNotNull("t0"."value") AND NOT (
-            COALESCE(ABS("t0"."value") < 1e+308, FALSE)
-          ) AS "bad"
+          NOT (
+            COALESCE(ABS("t0"."value") < 1e+308, TRUE)
+          ) AS "bad",
+          CASE
+            WHEN COALESCE(ABS("t0"."value") < 1e+308, FALSE)
+            THEN "t0"."value"
+            ELSE NULL
+          END AS "y"
         FROM "playbook_fleet" AS "t0"
         WHERE
           isNotNull("t0"."step")

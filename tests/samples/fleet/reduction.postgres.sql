@@ -5,14 +5,10 @@ WITH "t4" AS (
     COUNT("t1"."x") FILTER(WHERE
       "t1"."bad") AS "nonfinite",
     PERCENTILE_CONT(0.5) WITHIN GROUP (ORDER BY
-      "t1"."x") FILTER(WHERE
-      "t1"."good") AS "median",
-    AVG("t1"."x") FILTER(WHERE
-      "t1"."good") AS "mean",
-    MIN("t1"."x") FILTER(WHERE
-      "t1"."good") AS "low",
-    MAX("t1"."x") FILTER(WHERE
-      "t1"."good") AS "top",
+      "t1"."y") AS "median",
+    AVG("t1"."y") AS "mean",
+    MIN("t1"."y") AS "low",
+    MAX("t1"."y") AS "top",
     MIN("t1"."rank") FILTER(WHERE
       "t1"."bad") AS "bad_rank"
   FROM (
@@ -21,12 +17,14 @@ WITH "t4" AS (
       "t0"."rank",
       "t0"."value" AS "x",
       COALESCE(ABS("t0"."value") < 1e+308, FALSE) AS "good",
-      (
-        "t0"."value" IS NOT NULL
-      )
-      AND NOT (
-        COALESCE(ABS("t0"."value") < 1e+308, FALSE)
-      ) AS "bad"
+      NOT (
+        COALESCE(ABS("t0"."value") < 1e+308, TRUE)
+      ) AS "bad",
+      CASE
+        WHEN COALESCE(ABS("t0"."value") < 1e+308, FALSE)
+        THEN "t0"."value"
+        ELSE NULL
+      END AS "y"
     FROM "playbook_fleet" AS "t0"
     WHERE
       "t0"."step" IS NOT NULL AND "t0"."rank" IS NOT NULL
@@ -59,6 +57,7 @@ LEFT OUTER JOIN (
         "t3"."x",
         "t3"."good",
         "t3"."bad",
+        "t3"."y",
         "t8"."top"
       FROM (
         SELECT
@@ -66,12 +65,14 @@ LEFT OUTER JOIN (
           "t0"."rank",
           "t0"."value" AS "x",
           COALESCE(ABS("t0"."value") < 1e+308, FALSE) AS "good",
-          (
-            "t0"."value" IS NOT NULL
-          )
-          AND NOT (
-            COALESCE(ABS("t0"."value") < 1e+308, FALSE)
-          ) AS "bad"
+          NOT (
+            COALESCE(ABS("t0"."value") < 1e+308, TRUE)
+          ) AS "bad",
+          CASE
+            WHEN COALESCE(ABS("t0"."value") < 1e+308, FALSE)
+            THEN "t0"."value"
+            ELSE NULL
+          END AS "y"
         FROM "playbook_fleet" AS "t0"
         WHERE
           "t0"."step" IS NOT NULL
