@@ -26,6 +26,15 @@ class Problem:
         return f"{place}: {self.what}{code}{hint}"
 
 
+def reason(error: Exception) -> str:
+    """Why a file could not be read, without the words of the interpreter (`[Errno 21]`, `codec can't decode byte`)."""
+    if isinstance(error, OSError):
+        return (error.strerror or str(error)).lower()
+    if isinstance(error, UnicodeDecodeError):
+        return f"it is no UTF-8 text (byte {error.start + 1})"
+    return str(error)
+
+
 class PlaybookError(Exception):
     """We cannot go on. One line: where, what, how to mend it."""
 

@@ -79,6 +79,21 @@ def test_an_empty_path_is_no_folder(capsys: pytest.CaptureFixture[str]) -> None:
     assert "empty" in said(capsys, "ingest", "")
 
 
+@pytest.mark.parametrize("content", [None, b"id: \xe9t\xe9\n"])
+def test_a_file_that_cannot_be_read_is_told_in_plain_words(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], content: bytes | None
+) -> None:
+    pack = tmp_path / "pack" / "causes"
+    pack.mkdir(parents=True)
+    path = pack / "a.yaml"
+    path.write_bytes(content) if content is not None else path.mkdir()
+    for args in (("diagnose", "--no-input", "--case", str(path)), ("quiz", "--answers", str(path))):
+        line = said(capsys, *args)
+        assert "cannot be read: " in line and "Errno" not in line and "codec" not in line
+    if content is not None:
+        assert "no UTF-8 text" in said(capsys, "diagnose", "--no-input", "--knowledge", str(tmp_path / "pack"))
+
+
 @pytest.mark.parametrize("pair", ["=x", "precision", ""])
 def test_an_answer_without_signal_or_state_is_told(capsys: pytest.CaptureFixture[str], pair: str) -> None:
     assert "SIGNAL=STATE" in said(capsys, "diagnose", "--no-input", "--answer", pair)

@@ -13,7 +13,7 @@ from typing import Any
 
 from rich.console import Console
 
-from playbook.errors import PlaybookError
+from playbook.errors import PlaybookError, reason
 from playbook.knowledge.loader import parse_yaml
 
 
@@ -31,7 +31,9 @@ def read_file(path: Path) -> Any:
     try:
         text = path.read_text("utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        raise PlaybookError(str(path), f"cannot be read: {error}", "name a YAML or JSON file of answers") from None
+        raise PlaybookError(
+            str(path), f"cannot be read: {reason(error)}", "name a YAML or JSON file of answers"
+        ) from None
     return parse_yaml(text, str(path))
 
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from playbook.errors import PlaybookError
+from playbook.errors import PlaybookError, reason
 
 FORMAT = 1  # as written by `playbook/capture.py`
 
@@ -54,7 +54,7 @@ def _read_json(path: Path) -> dict[str, Any]:
     try:
         data = json.loads(path.read_text("utf-8"))
     except (OSError, ValueError, RecursionError) as error:
-        raise PlaybookError(str(path), f"cannot be read: {error}", "name the folder of a capture") from None
+        raise PlaybookError(str(path), f"cannot be read: {reason(error)}", "name the folder of a capture") from None
     if not isinstance(data, dict):
         raise PlaybookError(str(path), "is no capture", "name the folder of a capture")
     return data

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from playbook.errors import PlaybookError
+from playbook.errors import PlaybookError, reason
 
 RULES = Path(__file__).parent / "redact.yaml"
 KINDS = ("secret", "mail", "user", "path", "url", "host", "device")
@@ -63,7 +63,7 @@ def read_rules(*files: Path) -> Rules:
             fields |= {kind: re.compile(pattern) for kind, pattern in data.get("fields", {}).items()}
             ordinary |= {str(word) for word in data.get("ordinary", ())}
         except (OSError, UnicodeDecodeError) as error:
-            raise PlaybookError(str(path), f"cannot be read: {error}", "name a YAML file of rules") from None
+            raise PlaybookError(str(path), f"cannot be read: {reason(error)}", "name a YAML file of rules") from None
         except (yaml.YAMLError, re.error, KeyError, TypeError, AttributeError, ValueError) as error:
             what = str(error).splitlines()[0]
             raise PlaybookError(

@@ -16,7 +16,7 @@ from typing import Any
 import yaml
 from pydantic import ValidationError
 
-from playbook.errors import PlaybookError, Problem
+from playbook.errors import PlaybookError, Problem, reason
 from playbook.knowledge.entries import KINDS, LAYERS, Entry
 
 _Raw = dict[tuple[str, str], tuple[dict[str, Any], Path]]  # (kind, id) -> (data, file), before validation
@@ -213,7 +213,7 @@ def _load_learned(path: Path, book: Book) -> None:
 def _problem(error: Exception, path: Path) -> Problem:
     if isinstance(error, PlaybookError):
         return error.problem
-    return Problem(str(path), None, str(error), "save it as UTF-8", "unreadable")
+    return Problem(str(path), None, f"cannot be read: {reason(error)}", "save it as UTF-8", "unreadable")
 
 
 def _take(path: Path, kind: str, folder: Path, raw: _Raw, book: Book) -> None:

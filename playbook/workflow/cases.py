@@ -11,7 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from playbook.engine.tables import Tables
 from playbook.engine.value import RunSize
-from playbook.errors import PlaybookError
+from playbook.errors import PlaybookError, reason
 from playbook.findings import Evidence
 from playbook.knowledge.loader import Book, parse_yaml
 from playbook.workflow.ingest import ingest
@@ -41,7 +41,7 @@ def read_case(path: Path) -> CaseFile:
     try:
         text = path.read_text("utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        raise PlaybookError(str(path), f"cannot be read: {error}", "name a case file (YAML)") from None
+        raise PlaybookError(str(path), f"cannot be read: {reason(error)}", "name a case file (YAML)") from None
     data = parse_yaml(text, str(path))
     if not isinstance(data, dict):
         raise PlaybookError(str(path), "is no case file", "it must be a mapping with id, causes and answers", 1)
