@@ -229,6 +229,23 @@ def test_a_watch_waits_for_the_file_follows_it_and_ends_with_the_incident(librar
     assert json.loads(json.dumps(alert)) == alert and seen[-1].reason == "an incident began"
 
 
+def test_from_now_on_only_what_is_new_counts(library: Library, tmp_path: Path) -> None:
+    path = tmp_path / "run.csv"
+    faulty(path)
+    options = Options(poll=0.02, seconds=0.2, from_now=True, until_incident=True)
+    seen = list(watch([str(path)], library, options))
+    assert [h.kind for h in seen] == ["reading", "end"] and seen[-1].incidents == 0
+    path.unlink()
+
+    def write() -> None:
+        time.sleep(0.5)
+        faulty(tmp_path / "new.csv")
+        (tmp_path / "new.csv").rename(path)
+
+    seen = happenings([str(path)], library, write, Options(0.02, 20, True, True))
+    assert [h.kind for h in seen] == ["waiting", "reading", "incident", "end"]  # written after we came
+
+
 def test_the_last_word_is_the_verdict_of_ingest(library: Library, tmp_path: Path) -> None:
     path = tmp_path / "run.csv"
     path.write_bytes(kit.csv_bytes(kit.losses(200))[:-1] + b"5")  # the last line has no end

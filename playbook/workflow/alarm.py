@@ -127,6 +127,7 @@ class Alarm:
         now = _now(found.run)
         for told in self._told:
             self._end(told, now)
+        self._count = 0
 
     def _seen(self, found: Ingested) -> list[_Seen]:
         """The symptom, and each confident fault of the loss, in the order in which they began."""

@@ -100,6 +100,7 @@ class _Watcher:
         self.follower, self.library, self.options, self.sender = follower, library, options, sender
         self.alarm = Alarm(library.book.signals[SHAPE])
         self.found: Ingested | None = None
+        self._old = options.from_now  # while what is read was there when we came
         self._waiting: set[str] = set()
         self._told: set[str] = set()
 
@@ -112,6 +113,7 @@ class _Watcher:
                 yield self._happening("waiting", problem=error.problem, reason=error.problem.what)
         if fresh:
             yield from self._scan()
+        self._old = self._old and self.follower.behind
         yield from self._faults()
 
     def end(self, reason: str) -> Iterator[Happening]:
@@ -133,7 +135,7 @@ class _Watcher:
             if run is None:
                 return
             self.found = found = look(run, self.library.book)
-            if not begun and self.options.from_now:
+            if self._old:
                 self.alarm.skip(found)
             known = {f.path: self.follower.recent(f.path) for f in run.files}
             news = self.alarm.look(found, known)
