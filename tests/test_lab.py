@@ -153,7 +153,7 @@ def test_the_shipped_demo_is_convincing() -> None:
     folder = places.knowledge() / "demo"
     assert sum(p.stat().st_size for p in folder.iterdir()) < 40_000
     found = judge.judge(folder)
-    (id_, class_, sure), (_, _, second), *_ = found.ranked
+    (_, class_, sure), (_, _, second), *_ = found.ranked
     assert (found.verdict, found.symptom, class_) == ("incident", "persistent-spike", "lr_too_high"), found.ranked[:3]
     assert sure > 0.4 and sure > 2 * second, found.ranked[:3]
 
