@@ -31,6 +31,9 @@ AMONG_FIRST, FIRST_OF_ALL = 0.9, 0.6
 MOST_BYTES = 4_000_000
 
 
+RESUMED = [n for n in sorted(FAULTY) if n.startswith("resume-") and "healthy" not in FAULTY[n][1]["symptoms"]]
+
+
 @cache
 def judged(name: str) -> Judged:
     folder, truth = FAULTY[name]
@@ -144,6 +147,12 @@ def test_the_log_says_what_it_can_say(fault: str) -> None:
     for seed in (1, 2, 3):
         known = {e.signal: e.state for e in judge.look(FAULTY[f"{fault}-{seed}"][0]).evidence}
         assert {signal: known.get(signal) for signal in TOLD[fault]} == TOLD[fault], seed
+
+
+@pytest.mark.parametrize("name", RESUMED)
+def test_what_begins_at_a_resume_is_said_to(name: str) -> None:
+    known = {e.signal: e.state for e in judge.look(FAULTY[name][0]).evidence}
+    assert (known.get("begins-at-resume"), known.get("change-point")) == ("yes", "resume")
 
 
 def test_the_shipped_demo_is_convincing() -> None:

@@ -37,7 +37,7 @@ def look(shared: Shared) -> Scan:
         return blind(NAME, gap)
     begin = onset_of(shared)
     if begin is None:
-        return answer(NAME, [], "no loss fault to look before")
+        return blind(NAME, "no loss fault to look before")
     loss = shared.loss
     assert loss is not None
     span = float(loss.steps.max() - loss.steps.min())

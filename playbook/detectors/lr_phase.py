@@ -20,7 +20,7 @@ import numpy as np
 
 from playbook.detectors import stats
 from playbook.detectors.stats_onset import Onset, onset_of
-from playbook.detectors.stats_shared import Shared, answer, blind, finding
+from playbook.detectors.stats_shared import LEAP, Shared, answer, blind, finding
 from playbook.findings import Scan
 from playbook.series import Run
 
@@ -83,9 +83,10 @@ def _kind(past: np.ndarray, steps: np.ndarray, now: float, top: float, highest: 
     if float(past.min()) >= top * (1 - FLAT) and not rising:
         return "constant"
     reached = int(np.argmax(past >= top * (1 - FLAT)))  # first row at the top
-    if reached >= 3:  # a leap to a new top after it had come down from an earlier one
-        peak = int(np.argmax(past[:reached]))
-        if float(past[peak:reached].min()) < 0.8 * float(past[peak]) and float(past[:reached].max()) < top:
+    falls = np.flatnonzero(np.diff(past) < 0)
+    if len(falls):  # a leap or a climb to a new top after it had come down from an earlier one
+        peak = float(past[falls[0]])
+        if peak > 0 and float(past[falls[0] :].min()) < 0.8 * peak and now > LEAP * peak:
             return "restart"
     # it had come down to less than half of what it is now, after the top: a second rise
     lowest_after = float(past[reached:].min())

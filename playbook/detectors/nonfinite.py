@@ -36,6 +36,7 @@ KINDS = (
     *("backward-first", "infinite-first"),
 )
 
+DEAD = ("nan-from-start", "nan", "hidden-nan", "grad-nan-lasting")  # an evaluation of dead weights only follows them
 LASTING_ROWS = 10  # rows in a row without a finite gradient norm: no dynamic loss scale skips that long in health
 ZERO_ROWS = 2  # printed zeros up to the end of the log
 ORDINARY = 0.02  # of the first level: a loss that was above it did not shrink to a rounded 0.0 by learning
@@ -52,7 +53,7 @@ def look(shared: Shared) -> Scan:
         found += _stage(loss, grad, shared, next((f for f in found if f.kind == "nan"), None))
     if grad is not None:
         found += _in_gradient(grad, loss)
-    if evaluation is not None:
+    if evaluation is not None and not any(f.kind in DEAD for f in found):
         found += _in_evaluation(evaluation, loss)
     looked = ", ".join(m for m in ("loss", "grad_norm", "eval_loss") if shared.curve(m) is not None)
     return answer(NAME, found, f"every value of {looked} is finite")

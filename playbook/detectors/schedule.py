@@ -2,8 +2,9 @@
 
 What it sees
     `leaves`: another value for a step that was trained before, or a break in its course: at a restart of the steps,
-    or upwards without a pattern. `follows` where the whole course is smooth, goes down in steps, or restarts
-    evenly. At a restart of the steps also `not-restored` or `restored`: what it was at the same steps before.
+    or upwards without a pattern, or a rise beyond all that it was after it had come down. `follows` where the whole
+    course is smooth, goes down in steps, or restarts evenly. At a restart of the steps also `not-restored` or
+    `restored`: what it was at the same steps before.
 Why it matters
     A scheduler that is not restored, stepped twice, or set for another number of steps shows here exactly, without
     any statistics (D2-res-3, D0-sym-4).
@@ -21,7 +22,7 @@ import numpy as np
 
 from playbook.detectors import stats
 from playbook.detectors.stats_curve import Curve
-from playbook.detectors.stats_shared import Shared, answer, blind, finding
+from playbook.detectors.stats_shared import LEAP, Shared, answer, blind, finding
 from playbook.findings import Finding, Scan
 from playbook.series import Run
 
@@ -43,7 +44,8 @@ def look(shared: Shared) -> Scan:
     if int(lr.finite.sum()) < LEAST:
         return blind(NAME, f"only {int(lr.finite.sum())} rows of the learning rate")
     resumed = [f for at in lr.restarts.tolist() for f in _at_restart(shared, lr, at)][:10]
-    out = resumed + _breaks(shared, lr)
+    breaks = _breaks(shared, lr)
+    out = resumed + breaks + ([] if resumed or breaks else _outgrows(lr))
     if not any(f.kind == "leaves" for f in out):
         text = f"learning rate takes a smooth course over {len(lr)} rows"
         out.append(finding(NAME, "follows", lr, len(lr) - 1, text, 0.8))
@@ -83,6 +85,29 @@ def _at_restart(shared: Shared, lr: Curve, at: int) -> list[Finding]:
     text += f", at the same step it was {n(float(expected[k]))} before"
     numbers = {"lr": float(lr.values[own[k]]), "expected": float(expected[k])}
     return [finding(NAME, kind, lr, int(own[k]), text, 0.9, numbers=numbers) for kind in ("leaves", "not-restored")]
+
+
+def _outgrows(lr: Curve) -> list[Finding]:
+    """A smooth rise to well above the peak, after the decay had begun: no schedule comes back that high."""
+    index = np.flatnonzero(lr.finite & (lr.values > 0))
+    v = lr.values[index]
+    if len(v) < 4 * LEAST or len(lr.restarts):
+        return []
+    falls = np.flatnonzero(np.diff(v) < 0)
+    if not len(falls):
+        return []
+    peak = int(falls[0])
+    beyond = np.flatnonzero(v[peak:] > LEAP * v[peak])
+    if not len(beyond) or float(v[: peak + 1].max()) > v[peak]:
+        return []
+    low = peak + int(np.argmin(v[peak : peak + int(beyond[0])]))
+    if v[low] > 0.98 * v[peak]:
+        return []
+    step, n = int(lr.steps[index[low]]), stats.number
+    text = f"learning rate came down from {n(float(v[peak]))} to {n(float(v[low]))}, turns up at step {step}"
+    text += f" and reaches {n(float(v.max()))}"
+    numbers = {"peak": float(v[peak]), "highest": float(v.max())}
+    return [finding(NAME, "leaves", lr, int(index[low]), text, 0.85, numbers=numbers)]
 
 
 def _start(shared: Shared, row: int) -> int:
