@@ -93,10 +93,11 @@ def truths() -> dict[str, dict[str, Any]]:
 
 
 def folders(only: list[str]) -> list[tuple[Path, dict[str, Any] | None]]:
+    """Every stored run with its truth (None for a healthy one), or those of the named families or runs."""
     truth = truths()
-    every = [(p, None) for p in sorted((RUNS / "healthy").iterdir())]
-    every += [(p, truth[p.name]) for p in sorted((RUNS / "faulty").iterdir())]  # type: ignore[misc]
-    return [(p, t) for p, t in every if not only or p.name in only or p.name.rsplit("-", 1)[0] in only]  # type: ignore[misc]
+    found: list[tuple[Path, dict[str, Any] | None]] = [(p, None) for p in sorted((RUNS / "healthy").iterdir())]
+    found += [(p, truth[p.name]) for p in sorted((RUNS / "faulty").iterdir())]
+    return [(p, t) for p, t in found if not only or p.name in only or p.name.rsplit("-", 1)[0] in only]
 
 
 def main(args: list[str]) -> None:
