@@ -273,7 +273,9 @@ def test_loss_shape_is_decided_in_order(scans: tuple[Scan, ...], shape: str | No
     assert (evidence.state if evidence else None) == shape
 
 
-def test_missing_loss_scale_is_an_answer() -> None:
-    evidence = from_scans(book().signals["loss-scale-before"], {"loss_scale": scan("loss_scale", status="blind")})
-    assert evidence is not None
-    assert evidence.state == "absent"
+def test_a_loss_scale_that_is_not_logged_is_no_answer_but_bf16_is() -> None:
+    signal = book().signals["loss-scale-before"]
+    assert from_scans(signal, {"loss_scale": scan("loss_scale", status="blind")}) is None
+    assert from_config(signal, {"fp16": True}) is None
+    evidence = from_config(signal, {"bf16": True})
+    assert evidence is not None and evidence.state == "absent"

@@ -15,6 +15,8 @@ WORTH_NAMING = 0.05
 MOST = 8
 # First aid that would also mend the cause goes first when the cause is at least this probable.
 LIKELY = 0.3
+# First aid against one cause is not shown when that cause is less probable than this.
+RULED_OUT = 0.01
 
 
 def fix_cost(fix: Fix, size: RunSize) -> float:
@@ -53,6 +55,8 @@ def first_aid(book: Book, shape: str | None, tables: Tables, belief: Belief) -> 
     for fix in book.fixes.values():
         if fix.kind == "first-aid" and shape in fix.symptoms and fix.status != "deprecated":
             chance = float(sum(share.get(cause, 0.0) for cause in fix.treats))
+            if fix.treats and chance < RULED_OUT:
+                continue
             likely = chance >= LIKELY
             found.append((not likely, RISK_MINUTES[fix.risk] + fix.minutes, fix.id))
     return tuple(fix_id for _, _, fix_id in sorted(found)[:5])

@@ -60,7 +60,9 @@ def with_implied(signals: Mapping[str, Signal], found: list[Evidence]) -> list[E
     if not implied:
         return found
     best = max(implied, key=lambda e: e.confidence)
-    symptom = replace(best, signal=SHAPE, state=signals[best.signal].implies[best.state])
+    # Without a curve the step is that of a snapshot or of a line, not of an onset.
+    step = best.step if shape is not None else None
+    symptom = replace(best, signal=SHAPE, state=signals[best.signal].implies[best.state], step=step)
     return sorted([e for e in found if e.signal != SHAPE] + [symptom], key=lambda e: e.signal)
 
 

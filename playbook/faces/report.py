@@ -107,6 +107,8 @@ def print_diagnosis(
     """
     book = session.book
     if diagnosis.healthy:
+        if not session.asked:
+            return  # the report of the files has said so
         out.print(f"[bold green]{w('healthy: nothing to report')}[/]")
         return
     print_first_aid(session, diagnosis, out, w, plain)

@@ -322,6 +322,7 @@
     const { k } = tables;
     return tables.fixes
       .filter((fix) => fix.kind === "first-aid" && shape !== null && fix.symptoms.includes(shape))
+      .filter((fix) => !fix.treats.length || chance(tables, belief, fix) >= k.ruledOut)
       .map((fix) => [chance(tables, belief, fix) >= k.likely ? 0 : 1, k.riskMinutes[fix.risk] + fix.minutes, fix.id])
       .sort((a, b) => a[0] - b[0] || a[1] - b[1] || byName(a[2], b[2]))
       .slice(0, 5)

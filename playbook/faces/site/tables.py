@@ -43,6 +43,7 @@ def constants() -> dict[str, Any]:
         "worthNaming": advice.WORTH_NAMING,
         "mostRepairs": advice.MOST,
         "likely": advice.LIKELY,
+        "ruledOut": advice.RULED_OUT,
         "gpus": value.RunSize().gpus,
         "stepSeconds": value.RunSize().step_seconds,
         "shape": SHAPE,
