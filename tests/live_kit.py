@@ -16,7 +16,7 @@ from playbook.readers.follow import Growing
 from playbook.readers.history import LIMIT
 from playbook.readers.pieces import HELD
 from playbook.series import Run
-from playbook.workflow.live import Follower
+from playbook.workflow.watching.live import Follower
 
 
 def chunks(data: bytes, rng: random.Random, most: int = 12) -> Iterator[bytes]:

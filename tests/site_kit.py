@@ -14,7 +14,7 @@ from playbook.faces.site.build import Built, Edition, build
 from playbook.faces.words import Words
 from playbook.incidents.record import Record, Verdict
 from playbook.knowledge.loader import Book
-from playbook.workflow.published import Published, Strip
+from playbook.workflow.records.published import Published, Strip
 
 HOSTILE = '<script>alert("1")</script><img src=x onerror=alert(2)>\'"&{{ 7*7 }} [x](javascript:alert(3)) \u2028 \u202e'
 _VOID = {"area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta", "source", "track", "wbr"}

@@ -18,7 +18,7 @@ import playbook
 import playbook.capture as module
 from playbook.errors import PlaybookError
 from playbook.incidents.captured import read, restore_rng
-from playbook.workflow.datarules import IGNORED, Broken, Rules, check, rules_of
+from playbook.workflow.records.datarules import IGNORED, Broken, Rules, check, rules_of
 
 
 class Tensor:

@@ -9,10 +9,10 @@ import pytest
 
 from playbook.errors import PlaybookError
 from playbook.series import Origin, Run, Series
-from playbook.workflow.compare import compare
-from playbook.workflow.pairs import config_differences, noise
+from playbook.workflow.comparison.compare import compare
+from playbook.workflow.comparison.pairs import config_differences, noise
+from playbook.workflow.comparison.verify_resume import suspects, verify
 from playbook.workflow.preflight import preflight
-from playbook.workflow.verify_resume import suspects, verify
 
 STEPS = np.arange(0, 2000)
 

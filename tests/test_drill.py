@@ -16,7 +16,7 @@ from playbook.faces import drill_loop
 from playbook.faces.cli import run
 from playbook.faces.words import Words
 from playbook.workflow.book import Library, open_book
-from playbook.workflow.drill import (
+from playbook.workflow.learning.drill import (
     OPEN,
     SUSPECTS,
     Drill,
@@ -29,7 +29,7 @@ from playbook.workflow.drill import (
     par_game,
     trial_cost,
 )
-from playbook.workflow.drill_score import LATE, WEIGHTS, replay, score
+from playbook.workflow.learning.drill_score import LATE, WEIGHTS, replay, score
 from playbook.workflow.session import Session
 
 CASE = "lr-peak-hard-samples-7b"

@@ -26,14 +26,14 @@ from playbook.incidents.bundle import Bundle, Limits
 from playbook.incidents.record import Record
 from playbook.incidents.redact import Redactor, Rules, read_rules
 from playbook.knowledge.loader import Book, load
-from playbook.workflow import exchange, regression
 from playbook.workflow.book import Library, open_book
-from playbook.workflow.incident import Attached, Closing, attach, close
 from playbook.workflow.ingest import look
-from playbook.workflow.postmortem import SEVEN, curve_of, draw, markdown, postmortem
-from playbook.workflow.record import record as recorded
-from playbook.workflow.replay import replay_incident
-from playbook.workflow.shelf import shelf
+from playbook.workflow.records import exchange, regression
+from playbook.workflow.records.incident import Attached, Closing, attach, close
+from playbook.workflow.records.postmortem import SEVEN, curve_of, draw, markdown, postmortem
+from playbook.workflow.records.record import record as recorded
+from playbook.workflow.records.replay import replay_incident
+from playbook.workflow.records.shelf import shelf
 
 TINY = Path(__file__).parent / "tiny_knowledge"
 RULES = read_rules()

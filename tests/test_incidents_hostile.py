@@ -24,13 +24,13 @@ from playbook.incidents.redact import Redactor, read_rules
 from playbook.incidents.store import Filter, Store, open_store
 from playbook.knowledge.loader import Book
 from playbook.series import Event, Origin, Run, Series
-from playbook.workflow import exchange, regression
 from playbook.workflow.book import Library
-from playbook.workflow.incident import Closing, bill
-from playbook.workflow.postmortem import markdown, postmortem
-from playbook.workflow.replay import replay_incident
-from playbook.workflow.teach import as_case
-from playbook.workflow.trends import of
+from playbook.workflow.records import exchange, regression
+from playbook.workflow.records.incident import Closing, bill
+from playbook.workflow.records.postmortem import markdown, postmortem
+from playbook.workflow.records.replay import replay_incident
+from playbook.workflow.records.trends import of
+from playbook.workflow.upkeep.teach import as_case
 
 QUICK = settings(max_examples=80, deadline=None, suppress_health_check=list(HealthCheck))
 LEAF = st.one_of(

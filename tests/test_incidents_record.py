@@ -14,15 +14,15 @@ from playbook.faces.cli import run as command
 from playbook.incidents import scene
 from playbook.incidents.record import Losses, Record
 from playbook.knowledge.loader import Book
-from playbook.workflow.incident import Attached, Closing, attach, bill, close, kind_of, known_cause, reopen
 from playbook.workflow.ingest import look
-from playbook.workflow.record import build, fingerprint, new_id
-from playbook.workflow.record import record as recorded
-from playbook.workflow.scenes import cut_to_size, freeze_scene, said
+from playbook.workflow.records.incident import Attached, Closing, attach, bill, close, kind_of, known_cause, reopen
+from playbook.workflow.records.record import build, fingerprint, new_id
+from playbook.workflow.records.record import record as recorded
+from playbook.workflow.records.scenes import cut_to_size, freeze_scene, said
+from playbook.workflow.records.shelf import is_there, shelf
+from playbook.workflow.records.similar import compare, similar
+from playbook.workflow.records.trends import of, trends
 from playbook.workflow.session import Session
-from playbook.workflow.shelf import is_there, shelf
-from playbook.workflow.similar import compare, similar
-from playbook.workflow.trends import of, trends
 
 TINY = ("--knowledge", str(Path(__file__).parent / "tiny_knowledge"))
 NOON = datetime(2026, 3, 4, 12, 0, tzinfo=UTC)
@@ -104,7 +104,7 @@ def test_ids_sort_by_day_and_differ() -> None:
 
 def test_a_taken_id_is_drawn_again(tiny: Book, monkeypatch: pytest.MonkeyPatch) -> None:
     drawn = iter(["same-id", "same-id", "same-id", "other-id"])
-    monkeypatch.setattr("playbook.workflow.record.new_id", lambda now=None: next(drawn))
+    monkeypatch.setattr("playbook.workflow.records.record.new_id", lambda now=None: next(drawn))
     session = asked(tiny)
     assert recorded(session, None, session.diagnosis()) == "same-id"
     assert recorded(session, None, session.diagnosis()) == "other-id"
@@ -158,9 +158,11 @@ def test_the_frozen_scene_is_the_smallest_that_says_the_same(tiny: Book) -> None
 
 def test_a_scene_never_grows_beyond_its_limit(tiny: Book, monkeypatch: pytest.MonkeyPatch) -> None:
     found = look(spiked(20_000, 15_000), tiny)
-    monkeypatch.setattr("playbook.workflow.scenes.said", lambda evidence: object())  # no scene ever says the same
+    monkeypatch.setattr(
+        "playbook.workflow.records.scenes.said", lambda evidence: object()
+    )  # no scene ever says the same
     assert len(freeze_scene(found, tiny)) == len(scene.freeze(found.run))
-    monkeypatch.setattr("playbook.workflow.scenes.POINTS", 10_000)
+    monkeypatch.setattr("playbook.workflow.records.scenes.POINTS", 10_000)
     assert scene.points([scene.thaw(freeze_scene(found, tiny))]) <= 10_000
 
 

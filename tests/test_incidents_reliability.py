@@ -24,10 +24,10 @@ from playbook.incidents import artifacts
 from playbook.incidents.database import open_database
 from playbook.incidents.store import Store, open_store
 from playbook.knowledge.loader import Book
-from playbook.workflow.incident import Closing, close
 from playbook.workflow.ingest import look
-from playbook.workflow.record import record as recorded
-from playbook.workflow.trends import trends
+from playbook.workflow.records.incident import Closing, close
+from playbook.workflow.records.record import record as recorded
+from playbook.workflow.records.trends import trends
 
 TESTS = Path(__file__).parent
 

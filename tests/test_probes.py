@@ -18,8 +18,8 @@ from playbook.faces.cli import playbook as cli
 from playbook.findings import Evidence
 from playbook.knowledge.loader import Book
 from playbook.probes import host, prometheus
-from playbook.workflow import fetch as fetching
-from playbook.workflow.fetch import fetch, from_host, from_prometheus, moment, weightier
+from playbook.workflow.watching import fetch as fetching
+from playbook.workflow.watching.fetch import fetch, from_host, from_prometheus, moment, weightier
 from tests import prometheus_kit as kit
 from tests.reading import FORMATS
 

@@ -30,14 +30,14 @@ from playbook.faces.words import Words, words
 from playbook.knowledge.entries import LAYERS
 from playbook.knowledge.graph import kind_of
 from playbook.series import Origin, Run, Series
-from playbook.workflow import interview
 from playbook.workflow.book import Library, open_book
 from playbook.workflow.ingest import look
-from playbook.workflow.progress import Answer, Progress, brier, calibration, weak_spots
-from playbook.workflow.quiz import TEMPLATES, Deck, take
-from playbook.workflow.quiz_cards import Card, Ground, Point, read_point
-from playbook.workflow.quiz_marks import depth, heard, mark, read_number
-from playbook.workflow.quiz_shapes import CAUSE_SHAPES, SYMPTOM_SHAPES, draw
+from playbook.workflow.learning import interview
+from playbook.workflow.learning.progress import Answer, Progress, brier, calibration, weak_spots
+from playbook.workflow.learning.quiz import TEMPLATES, Deck, take
+from playbook.workflow.learning.quiz_cards import Card, Ground, Point, read_point
+from playbook.workflow.learning.quiz_marks import depth, heard, mark, read_number
+from playbook.workflow.learning.quiz_shapes import CAUSE_SHAPES, SYMPTOM_SHAPES, draw
 
 NOW = datetime(2026, 3, 1, 9, 0, tzinfo=UTC)
 
@@ -195,7 +195,7 @@ def test_interview_documents_are_held(library: Library) -> None:
 
 
 def interview_threads(library: Library) -> dict[str, tuple[str, ...]]:
-    from playbook.workflow.quiz_written import interviews
+    from playbook.workflow.learning.quiz_written import interviews
 
     return interviews(Ground(library))
 

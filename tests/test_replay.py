@@ -15,9 +15,9 @@ from playbook.incidents.record import Record
 from playbook.knowledge.loader import Book, load
 from playbook.workflow.book import Library
 from playbook.workflow.ingest import look
-from playbook.workflow.record import record as recorded
-from playbook.workflow.record import verdict_of
-from playbook.workflow.replay import (
+from playbook.workflow.records.record import record as recorded
+from playbook.workflow.records.record import verdict_of
+from playbook.workflow.records.replay import (
     VERDICTS,
     accept,
     gone,
@@ -28,7 +28,7 @@ from playbook.workflow.replay import (
     session_of,
     write_verdicts,
 )
-from playbook.workflow.shelf import shelf
+from playbook.workflow.records.shelf import shelf
 
 TINY = Path(__file__).parent / "tiny_knowledge"
 

@@ -16,7 +16,7 @@ from playbook.faces.site.parallel import spread
 from playbook.faces.words import Words
 from playbook.knowledge.loader import Book
 from playbook.workflow.cases import CaseFile, play, start
-from playbook.workflow.published import Strip, case_strips
+from playbook.workflow.records.published import Strip, case_strips
 from tests.site_kit import incident
 
 
@@ -175,7 +175,7 @@ def test_spread_keeps_the_order_and_the_faults() -> None:
 
 
 def test_incidents_are_told_newest_first(tiny: Book) -> None:
-    from playbook.workflow.published import newest_first
+    from playbook.workflow.records.published import newest_first
 
     old, new = incident(), incident(id="20270101-bbbbbb", opened_at="2027-01-01T00:00:00Z")
     assert [i.record.id for i in newest_first([old, new])] == ["20270101-bbbbbb", "20260304-aaaaaa"]

@@ -12,10 +12,10 @@ from playbook.errors import PlaybookError
 from playbook.faces.cli import run as command
 from playbook.knowledge.loader import Book, load
 from playbook.workflow.book import Library
-from playbook.workflow.incident import Closing, close
-from playbook.workflow.record import record as recorded
+from playbook.workflow.records.incident import Closing, close
+from playbook.workflow.records.record import record as recorded
 from playbook.workflow.search import search
-from playbook.workflow.teach import BACKGROUND, BEFORE, FILE, as_case, lesson, read_learned, undo, write
+from playbook.workflow.upkeep.teach import BACKGROUND, BEFORE, FILE, as_case, lesson, read_learned, undo, write
 
 TINY = Path(__file__).parent / "tiny_knowledge"
 
@@ -105,7 +105,7 @@ def test_a_damaged_learned_file_is_told(tmp_path: Path, text: str) -> None:
 
 
 def test_an_open_incident_is_no_case(tiny: Book) -> None:
-    from playbook.workflow.shelf import shelf
+    from playbook.workflow.records.shelf import shelf
 
     name = confirmed(tiny, None, precision="bf16")
     with shelf() as store:

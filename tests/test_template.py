@@ -9,7 +9,7 @@ import pytest
 from playbook.errors import PlaybookError
 from playbook.knowledge.entries import KINDS
 from playbook.knowledge.loader import load, parse_yaml
-from playbook.workflow.template import place_of, template
+from playbook.workflow.upkeep.template import place_of, template
 
 
 @pytest.mark.parametrize("kind", KINDS)

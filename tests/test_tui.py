@@ -25,7 +25,7 @@ from playbook.faces.tui.panes import CausesPane, EvidencePane
 from playbook.faces.tui.question import QuestionPane
 from playbook.faces.tui.widgets import Hints, Rows
 from playbook.findings import Evidence
-from playbook.workflow import kept
+from playbook.workflow.records import kept
 from tests.tui_kit import LARGE, SMALL, Memory, Terminal, run, small_found, terminal, tiny_library
 
 

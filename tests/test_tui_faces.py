@@ -15,7 +15,7 @@ import pytest
 from rich.console import Console
 
 from playbook.faces.tui import Options, plain, serve
-from playbook.workflow import kept
+from playbook.workflow.records import kept
 from tests.tui_kit import CLOCK, run, tiny_library
 
 CSV = "step,loss,lr\n" + "".join(f"{k},{2 + 0.01 * (k % 7)},0.0003\n" for k in range(400))

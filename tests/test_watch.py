@@ -26,12 +26,12 @@ from playbook.errors import PlaybookError
 from playbook.faces.cli import playbook as cli
 from playbook.findings import Evidence
 from playbook.knowledge.loader import Book
-from playbook.workflow import notify
-from playbook.workflow.alarm import Alarm, News
 from playbook.workflow.book import Library
 from playbook.workflow.ingest import ingest, look
-from playbook.workflow.live import Follower
-from playbook.workflow.watch import Happening, Options, watch
+from playbook.workflow.watching import notify
+from playbook.workflow.watching.alarm import Alarm, News
+from playbook.workflow.watching.live import Follower
+from playbook.workflow.watching.watch import Happening, Options, watch
 from tests import live_kit as kit
 
 LAB = Path(__file__).parent / "lab" / "runs"
@@ -261,7 +261,7 @@ def test_a_look_that_fails_is_told_and_the_next_one_comes(
 ) -> None:
     path = tmp_path / "run.csv"
     path.write_bytes(kit.csv_bytes(kit.losses(50)))
-    monkeypatch.setattr("playbook.workflow.watch.look", lambda run, book: 1 / 0)
+    monkeypatch.setattr("playbook.workflow.watching.watch.look", lambda run, book: 1 / 0)
     seen = list(watch([str(path)], library, Options(poll=0.02, seconds=0.2)))
     assert [h.kind for h in seen] == ["problem", "end"] and "division" in str(seen[0].problem)
 

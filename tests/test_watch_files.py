@@ -22,7 +22,7 @@ from playbook.readers.history import LIMIT, History, Track
 from playbook.readers.pieces import HELD, Text
 from playbook.readers.tap import Tap
 from playbook.workflow.ingest import look
-from playbook.workflow.live import Follower
+from playbook.workflow.watching.live import Follower
 from tests import live_kit as kit
 from tests.reading import FORMATS
 

@@ -14,8 +14,8 @@ from typing import Any
 from playbook.errors import PlaybookError
 from playbook.faces.curves import as_svg
 from playbook.faces.words import Words
-from playbook.workflow.quiz import TEMPLATES
-from playbook.workflow.quiz_cards import Card
+from playbook.workflow.learning.quiz import TEMPLATES
+from playbook.workflow.learning.quiz_cards import Card
 
 # Never to be changed: Anki knows our notes by them.
 MODEL_ID = 1_706_245_001

@@ -12,7 +12,7 @@ from html import escape
 import numpy as np
 from rich.text import Text
 
-from playbook.workflow.quiz_cards import Panel, Picture
+from playbook.workflow.learning.quiz_cards import Panel, Picture
 
 _LOG_SPAN = 300.0  # a panel whose positive values span more than this factor is drawn on a logarithmic scale
 _DOTS = ((0x01, 0x08), (0x02, 0x10), (0x04, 0x20), (0x40, 0x80))  # braille bits by row, column

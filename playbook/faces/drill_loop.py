@@ -20,8 +20,8 @@ from playbook.faces.drill_screen import (
 )
 from playbook.faces.replies import ask
 from playbook.faces.words import Words
-from playbook.workflow.drill import MENU, Drill, Game
-from playbook.workflow.quiz_cards import dice
+from playbook.workflow.learning.drill import MENU, Drill, Game
+from playbook.workflow.learning.quiz_cards import dice
 
 _LEAVE = ("g", "give up", "q", "quit", "exit")
 

@@ -14,9 +14,9 @@ from playbook.engine.value import Cost, cost_of
 from playbook.faces.curves import as_text
 from playbook.faces.report import bar
 from playbook.faces.words import Words
-from playbook.workflow.drill import Drill, Game
-from playbook.workflow.drill_score import WEIGHTS, Better, Score
-from playbook.workflow.quiz_curves import case_picture
+from playbook.workflow.learning.drill import Drill, Game
+from playbook.workflow.learning.drill_score import WEIGHTS, Better, Score
+from playbook.workflow.learning.quiz_curves import case_picture
 
 KINDS = ("metrics", "log", "config", "ask", "experiment", "probe")
 _KIND_WORDS = {

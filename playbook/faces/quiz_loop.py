@@ -13,11 +13,11 @@ from playbook.errors import PlaybookError
 from playbook.faces.quiz_screen import HELP, print_card, print_interview_question, print_mark, print_sat
 from playbook.faces.replies import Reply, ask, ask_many
 from playbook.faces.words import Words
-from playbook.workflow.interview import Sat, sit
-from playbook.workflow.progress import Progress
-from playbook.workflow.quiz import take
-from playbook.workflow.quiz_cards import Card, Point
-from playbook.workflow.quiz_marks import Mark, heard, mark
+from playbook.workflow.learning.interview import Sat, sit
+from playbook.workflow.learning.progress import Progress
+from playbook.workflow.learning.quiz import take
+from playbook.workflow.learning.quiz_cards import Card, Point
+from playbook.workflow.learning.quiz_marks import Mark, heard, mark
 
 _LEAVE = ("q", "quit", "exit")
 _EASY = "e"

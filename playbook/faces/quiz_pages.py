@@ -9,13 +9,13 @@ from playbook.faces.curves import as_svg
 from playbook.faces.drill_screen import alert_lines
 from playbook.faces.printable import Block, Grid, Heading, Image, Items, Lines, Para
 from playbook.faces.words import Words
-from playbook.workflow.drill import Drill, Game
-from playbook.workflow.drill_score import WEIGHTS, Score
-from playbook.workflow.interview import DEPTHS, MINUTES, Sat, total
-from playbook.workflow.quiz import TEMPLATES
-from playbook.workflow.quiz_cards import Card
-from playbook.workflow.quiz_curves import case_picture
-from playbook.workflow.quiz_marks import Mark
+from playbook.workflow.learning.drill import Drill, Game
+from playbook.workflow.learning.drill_score import WEIGHTS, Score
+from playbook.workflow.learning.interview import DEPTHS, MINUTES, Sat, total
+from playbook.workflow.learning.quiz import TEMPLATES
+from playbook.workflow.learning.quiz_cards import Card
+from playbook.workflow.learning.quiz_curves import case_picture
+from playbook.workflow.learning.quiz_marks import Mark
 
 _ROOM = {"choice": 0, "order": 1, "number": 1, "percent": 1, "free": 6}  # empty lines to write on
 

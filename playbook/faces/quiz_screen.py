@@ -14,11 +14,11 @@ from playbook.faces.curves import as_text
 from playbook.faces.report import bar
 from playbook.faces.words import Words
 from playbook.knowledge.entries import LAYERS, SYMPTOMS
-from playbook.workflow.interview import DEPTHS, MINUTES, Sat, total
-from playbook.workflow.progress import RATINGS, Answer, brier, calibration, weak_spots
-from playbook.workflow.quiz import TEMPLATES
-from playbook.workflow.quiz_cards import Card, Link
-from playbook.workflow.quiz_marks import Mark
+from playbook.workflow.learning.interview import DEPTHS, MINUTES, Sat, total
+from playbook.workflow.learning.progress import RATINGS, Answer, brier, calibration, weak_spots
+from playbook.workflow.learning.quiz import TEMPLATES
+from playbook.workflow.learning.quiz_cards import Card, Link
+from playbook.workflow.learning.quiz_marks import Mark
 
 # What to type, by the form of the card.
 HELP = {

@@ -16,7 +16,7 @@ from playbook.faces.words import Words, words
 
 if TYPE_CHECKING:
     from playbook.incidents.record import MoveDoc, Record
-    from playbook.workflow.similar import Similar
+    from playbook.workflow.records.similar import Similar
 
 _STYLE = {"open": "bold yellow", "closed": "green", "false-alarm": "dim"}
 _EVENTS = 30  # lines of the timeline shown

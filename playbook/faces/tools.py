@@ -134,7 +134,7 @@ class Tools:
         title: str | None = None,
     ) -> Document:
         """Store the diagnosis as an open incident."""
-        from playbook.workflow.record import record
+        from playbook.workflow.records.record import record
 
         found, session = self._walked(paths, answers, mapping, None)
         return {"incident": record(session, found, session.diagnosis(), self.db, title)}

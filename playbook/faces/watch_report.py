@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from playbook.faces.words import Words
-from playbook.workflow.watch import Happening
+from playbook.workflow.watching.watch import Happening
 
 _AIDS, _STEPS = 2, 4  # first aids and their steps that are shown at once
 

@@ -271,7 +271,7 @@ def _number(value: Any) -> float | None:
 def _targets(command: str | None, webhook: str | None) -> list[Any]:
     if command is None and webhook is None:
         return []
-    from playbook.workflow import notify
+    from playbook.workflow.watching import notify
 
     targets: list[Any] = [notify.program(command)] if command else []
     return [*targets, notify.webhook(webhook)] if webhook else targets

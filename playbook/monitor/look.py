@@ -15,10 +15,10 @@ from playbook.engine.tables import SHAPE
 from playbook.readers.base import RunBuilder
 from playbook.readers.history import History
 from playbook.series import Run
-from playbook.workflow.alarm import Alarm
 from playbook.workflow.ingest import look
-from playbook.workflow.notify import Sender, Target
-from playbook.workflow.watch import advice, alert_of, diagnosed
+from playbook.workflow.watching.alarm import Alarm
+from playbook.workflow.watching.notify import Sender, Target
+from playbook.workflow.watching.watch import advice, alert_of, diagnosed
 
 Rows = Sequence[tuple[int, Sequence[tuple[str, float]]]]
 

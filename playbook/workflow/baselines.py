@@ -23,8 +23,8 @@ from playbook.knowledge.loader import Book
 from playbook.workflow.book import Library
 from playbook.workflow.cases import MAX_QUESTIONS, CaseFile, has_outcome, read_cases, start
 from playbook.workflow.evaluate import Score, score
-from playbook.workflow.learn import class_of, facts
 from playbook.workflow.session import UNKNOWN, Session
+from playbook.workflow.upkeep.learn import class_of, facts
 
 LAYER_ORDER = ("data", "numerics", "communication", "hardware", "optimization", "model", "implementation", "checkpoint")
 TREE_DEPTH = 6  # levels; the development half has about sixty cases

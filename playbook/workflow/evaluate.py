@@ -16,7 +16,7 @@ from playbook.engine.diagnosis import Diagnosis
 from playbook.findings import Evidence
 from playbook.workflow.book import Library
 from playbook.workflow.cases import CaseFile, hits, play, read_cases, start, unmapped
-from playbook.workflow.learn import counts_without
+from playbook.workflow.upkeep.learn import counts_without
 
 BINS = 10  # of the reliability diagram
 

@@ -37,8 +37,8 @@ def verify_resume(before: str, after: str, mapping: tuple[str, ...], as_json: bo
     a failed check names what is known to break just this.
     """
     from playbook import readers
-    from playbook.workflow import verify_resume as use_case
     from playbook.workflow.book import open_book
+    from playbook.workflow.comparison import verify_resume as use_case
 
     rename = common.parse_mapping(mapping)
     checks = use_case.verify(readers.read([before], rename=rename), readers.read([after], rename=rename))
@@ -68,7 +68,7 @@ def compare(reference: str, run: str, mapping: tuple[str, ...], as_json: bool) -
     """Find the first step at which RUN departs from REFERENCE, beyond what another seed would do, and list the settings
     that differ, those most likely to matter first."""
     from playbook import readers
-    from playbook.workflow import compare as use_case
+    from playbook.workflow.comparison import compare as use_case
 
     rename = common.parse_mapping(mapping)
     found = use_case.compare(readers.read([reference], rename=rename), readers.read([run], rename=rename))

@@ -55,7 +55,7 @@ def _publish(out: Path, db: str) -> None:
     from playbook.faces.site.build import Edition, build
     from playbook.faces.words import words
     from playbook.workflow.book import open_book
-    from playbook.workflow.published import published
+    from playbook.workflow.records.published import published
 
     editions = [Edition(code, words(code), open_book(lang=code).book) for code in ("en", "zh")]
     build(out, editions, published(db), "http://127.0.0.1:8000/", common.narrator())
@@ -67,7 +67,7 @@ def _run(library: Library, db: str, w: Words) -> str:
     from playbook import places
     from playbook.faces.report import print_diagnosis, print_ingest
     from playbook.workflow.ingest import ingest
-    from playbook.workflow.record import record
+    from playbook.workflow.records.record import record
     from playbook.workflow.session import Session
 
     found = ingest([str(places.knowledge() / RUN)], library.book)
@@ -85,7 +85,7 @@ def _case(library: Library, db: str, w: Words) -> str:
     from playbook.faces.report import print_diagnosis
     from playbook.workflow.cases import play, read_case, start
     from playbook.workflow.ingest import ingest
-    from playbook.workflow.record import record
+    from playbook.workflow.records.record import record
 
     path = places.knowledge() / "cases" / f"{CASE}.yaml"
     case = read_case(path)

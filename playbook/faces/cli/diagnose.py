@@ -73,7 +73,7 @@ def diagnose(
     Nothing is run on other machines: --show-commands prints what to run there; name its output as PATH.
     """
     if show_commands:
-        from playbook.workflow.fetch import script
+        from playbook.workflow.watching.fetch import script
 
         click.echo(script(), nl=False)
         return 0
@@ -128,7 +128,7 @@ def _fetch(session: Session, commands: bool, server: str | None, since: str | No
         if since or until:
             raise PlaybookError("--since, --until", "go with --prometheus URL", "name the server")
         return
-    from playbook.workflow.fetch import fetch, weightier
+    from playbook.workflow.watching.fetch import fetch, weightier
 
     got = fetch(session.book, commands, server, since, until)
     session.observe(weightier(session.evidence, got.evidence))
@@ -154,14 +154,14 @@ def _conclude(
     diagnosis = session.diagnosis()
     incident = None
     if record:
-        from playbook.workflow.record import record as store
+        from playbook.workflow.records.record import record as store
 
         incident = store(session, read, diagnosis, db, title)
     document = diagnose_document(read, session, diagnosis, incident)
     known = (*leave_out, *([incident] if incident else []))
     if as_json:
         from playbook.faces.record_report import similar_document
-        from playbook.workflow.similar import similar
+        from playbook.workflow.records.similar import similar
 
         common.emit(document | {"similar": similar_document(similar(session, db, known)[0])})
     else:
@@ -175,7 +175,7 @@ def _conclude(
 def _say_similar(session: Session, db: str | None, leave_out: tuple[str, ...], w: Words) -> None:
     """Past incidents and case studies that look alike; a store that cannot be opened is told and stops nothing."""
     from playbook.faces.record_report import print_similar
-    from playbook.workflow.similar import similar
+    from playbook.workflow.records.similar import similar
 
     found, problem = similar(session, db, leave_out)
     if problem:

@@ -53,8 +53,8 @@ def drill(
     playbook drill --seed 42 --leader-notes notes.html      what the leader of the session prints
     """
     from playbook.faces.words import words
-    from playbook.workflow import drill as use_case
     from playbook.workflow.book import open_book
+    from playbook.workflow.learning import drill as use_case
 
     w = words(lang)
     library = open_book(packs, lang=w.code)
@@ -65,7 +65,7 @@ def drill(
     if leader_notes is not None:
         from playbook.faces.printable import write
         from playbook.faces.quiz_pages import leader_notes as notes
-        from playbook.workflow.drill_score import score
+        from playbook.workflow.learning.drill_score import score
 
         engine = use_case.par_game(chosen)
         title = w("Drill {code}, notes for the leader", code=chosen.code)
@@ -84,8 +84,8 @@ def _fresh_seed() -> int:
 def _play(chosen: Any, answers: Path | None, par: bool, as_json: bool, w: Any) -> int:
     from playbook.faces import drill_loop, drill_screen
     from playbook.faces.replies import moves
-    from playbook.workflow.drill import par_game
-    from playbook.workflow.drill_score import replay, score
+    from playbook.workflow.learning.drill import par_game
+    from playbook.workflow.learning.drill_score import replay, score
 
     out = common.console()
     if answers is None and not par and not (sys.stdin.isatty() and not as_json):
@@ -114,7 +114,7 @@ def _play(chosen: Any, answers: Path | None, par: bool, as_json: bool, w: Any) -
 
 def _list(library: Library, as_json: bool, w: Any) -> int:
     from playbook.faces.drill_screen import print_list
-    from playbook.workflow.drill import all_codes, find, level
+    from playbook.workflow.learning.drill import all_codes, find, level
 
     say = common.narrator(as_json)
     rows = []

@@ -49,7 +49,7 @@ def list_(
     db: str | None,
 ) -> int:
     """List incidents, newest first."""
-    from playbook.workflow.shelf import is_there, shelf
+    from playbook.workflow.records.shelf import is_there, shelf
 
     wanted = {"status": status, "symptom": symptom, "cause": cause, "layer": layer, "query": query}
     total, found = 0, []
@@ -76,14 +76,14 @@ def list_(
 @common.db_option
 def show(incident_id: str, markdown: bool, as_json: bool, packs: tuple[Path, ...], db: str | None) -> int:
     """Show one incident: verdict, what was asked and at what price, timeline, fixes tried, bill."""
-    from playbook.workflow.shelf import shelf
+    from playbook.workflow.records.shelf import shelf
 
     with shelf(db) as store:
         record = store.get(incident_id)
         if markdown:
             from playbook.workflow.book import open_book
-            from playbook.workflow.postmortem import markdown as write
-            from playbook.workflow.postmortem import postmortem
+            from playbook.workflow.records.postmortem import markdown as write
+            from playbook.workflow.records.postmortem import postmortem
 
             click.echo(write(postmortem(record, open_book(packs, strict=False).book, store)), nl=False)
             return 0
@@ -118,7 +118,7 @@ def open_(
         raise PlaybookError("incident open", "says nothing about the incident", "give files, --title or --answer")
     from playbook.workflow.book import open_book
     from playbook.workflow.ingest import ingest
-    from playbook.workflow.record import record as store
+    from playbook.workflow.records.record import record as store
     from playbook.workflow.session import Session
 
     library = open_book(packs)
@@ -187,8 +187,8 @@ def close(
     playbook incident close 20260304-k3f --cause lr-overshoot-at-peak --fix lower-peak-lr=cured --lost-steps 500
     """
     from playbook.workflow.book import open_book
-    from playbook.workflow.incident import Closing
-    from playbook.workflow.incident import close as use_case
+    from playbook.workflow.records.incident import Closing
+    from playbook.workflow.records.incident import close as use_case
 
     told = {}
     for pair in answers:
@@ -233,7 +233,7 @@ def _user() -> str:
 @common.db_option
 def reopen(incident_id: str, note: str, db: str | None) -> int:
     """Open a closed incident again: it came back, or the cause was wrong."""
-    from playbook.workflow.incident import reopen as use_case
+    from playbook.workflow.records.incident import reopen as use_case
 
     click.echo(f"{use_case(incident_id, db, note=note).id} is open again")
     return 0
@@ -266,8 +266,8 @@ def attach(
 ) -> int:
     """Add files (a capture's folder whole), links, tried fixes or a note to an incident."""
     from playbook.workflow.book import open_book
-    from playbook.workflow.incident import Attached
-    from playbook.workflow.incident import attach as use_case
+    from playbook.workflow.records.incident import Attached
+    from playbook.workflow.records.incident import attach as use_case
 
     record = use_case(incident_id, Attached(files, kind, links, fixes, note), open_book(packs).book, db)
     if as_json:

@@ -45,7 +45,7 @@ def export(
     playbook incident export --all --csv > incidents.csv
     playbook incident export --all --json > incidents.json
     """
-    from playbook.workflow import exchange
+    from playbook.workflow.records import exchange
 
     if out is None:
         if ids or not everything or as_csv == as_json:
@@ -82,7 +82,7 @@ def _say_removed(removed: list[dict[str, Any]]) -> None:
 @common.db_option
 def import_(bundle: Path, replace: bool, as_json: bool, db: str | None) -> int:
     """Take in a bundle of another team. It is checked whole before anything is stored."""
-    from playbook.workflow.exchange import import_bundle
+    from playbook.workflow.records.exchange import import_bundle
 
     done = import_bundle(bundle, db, replace)
     if as_json:
@@ -116,9 +116,9 @@ def regression(
     db: str | None,
 ) -> int:
     """Freeze an incident as a folder of plain files with a pytest test."""
-    from playbook.workflow import regression as use_case
     from playbook.workflow.book import open_book
-    from playbook.workflow.shelf import shelf
+    from playbook.workflow.records import regression as use_case
+    from playbook.workflow.records.shelf import shelf
 
     if out is None:
         with shelf(db) as store:
@@ -140,7 +140,7 @@ def regression(
 @common.db_option
 def trends(as_json: bool, db: str | None) -> int:
     """What goes wrong most, what it costs, how long it takes to know."""
-    from playbook.workflow.trends import trends as use_case
+    from playbook.workflow.records.trends import trends as use_case
 
     document = use_case(db)
     if as_json:
@@ -157,7 +157,7 @@ def trends(as_json: bool, db: str | None) -> int:
 @common.db_option
 def verify(as_json: bool, db: str | None) -> int:
     """Read every incident and every file kept with it; exit 1 when one is missing or damaged."""
-    from playbook.workflow.exchange import verify as use_case
+    from playbook.workflow.records.exchange import verify as use_case
 
     whole, wrong = use_case(db)
     if as_json:

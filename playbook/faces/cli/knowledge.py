@@ -25,7 +25,7 @@ def knowledge() -> None:
 def lint(as_json: bool, packs: tuple[Path, ...]) -> int:
     """Check every promise of the book; exit 1 when one is broken."""
     from playbook.workflow.book import open_book
-    from playbook.workflow.lint import lint_book
+    from playbook.workflow.upkeep.lint import lint_book
 
     library = open_book(packs, strict=False)
     problems = lint_book(library)
@@ -120,8 +120,8 @@ def graph(entry_id: str | None, hops: int, as_json: bool, packs: tuple[Path, ...
 @common.knowledge_option
 def coverage(as_json: bool, packs: tuple[Path, ...]) -> int:
     """Which rows of the source documents no entry cites; exit 1 when there are any."""
-    from playbook.workflow import lint as use_case
     from playbook.workflow.book import open_book
+    from playbook.workflow.upkeep import lint as use_case
 
     held, missing = use_case.coverage(open_book(packs).book)
     share = len(held) / max(1, len(held) + len(missing))
@@ -172,7 +172,7 @@ def translation(code: str, template: bool, kind: str | None, as_json: bool, pack
 def mutate(as_json: bool, packs: tuple[Path, ...]) -> int:
     """Drop and invert every link: which would no case and no promise notice? Takes a minute or two."""
     from playbook.workflow.book import open_book
-    from playbook.workflow.mutation import mutants
+    from playbook.workflow.upkeep.mutation import mutants
 
     library = open_book(packs)
     found = list(mutants(library.book, library.tables, common.narrator(as_json)))
@@ -200,7 +200,7 @@ def new(kind: str, entry_id: str, out: Path | None) -> int:
 
     For a cause write the layer too: `data/my-cause`.
     """
-    from playbook.workflow.template import place_of, template
+    from playbook.workflow.upkeep.template import place_of, template
 
     text = template(kind, entry_id)
     if out is None:

@@ -12,7 +12,7 @@ from playbook.errors import PlaybookError
 from playbook.faces.cli import common
 
 if TYPE_CHECKING:
-    from playbook.workflow.teach import Lesson
+    from playbook.workflow.upkeep.teach import Lesson
 
 _SHOWN = 25  # shifts on a terminal
 
@@ -48,8 +48,8 @@ def learn(
     playbook knowledge learn cases/ --pack ours
     playbook knowledge learn --pack ours --undo
     """
-    from playbook.workflow import teach
     from playbook.workflow.book import open_book
+    from playbook.workflow.upkeep import teach
 
     chosen = pack or next(iter([*places.packs(), *packs][::-1]), None)
     if chosen is None:
@@ -114,8 +114,8 @@ def _print(lesson: Lesson, written: Path | None, dry_run: bool) -> None:
 def search(words: tuple[str, ...], limit: int, as_json: bool, packs: tuple[Path, ...], db: str | None) -> int:
     """Find entries of the book and recorded incidents in which every word occurs."""
     from playbook.workflow.book import open_book
+    from playbook.workflow.records.shelf import is_there, shelf
     from playbook.workflow.search import search as in_book
-    from playbook.workflow.shelf import is_there, shelf
 
     query = " ".join(words)
     hits = in_book(open_book(packs, strict=False).book, query, limit)

@@ -13,9 +13,9 @@ from playbook.faces.cli import common
 
 if TYPE_CHECKING:
     from playbook.faces.words import Words
-    from playbook.workflow.quiz import Deck
-    from playbook.workflow.quiz_cards import Card
-    from playbook.workflow.quiz_marks import Mark
+    from playbook.workflow.learning.quiz import Deck
+    from playbook.workflow.learning.quiz_cards import Card
+    from playbook.workflow.learning.quiz_marks import Mark
 
 _topic = click.option(
     "--topic", metavar="WORD", help="A layer, symptom, kind of card, class or entry id (see `quiz topics`)."
@@ -73,8 +73,8 @@ def quiz(
 def _deck(packs: tuple[Path, ...], lang: str | None) -> tuple[Deck, Words]:
     from playbook.faces.words import words
     from playbook.workflow.book import open_book
-    from playbook.workflow.quiz import Deck
-    from playbook.workflow.quiz_cards import Ground
+    from playbook.workflow.learning.quiz import Deck
+    from playbook.workflow.learning.quiz_cards import Ground
 
     w = words(lang)
     return Deck(Ground(open_book(packs, lang=w.code), w)), w
@@ -98,8 +98,8 @@ def _sheet(
     from playbook.faces import quiz_loop
     from playbook.faces.quiz_screen import mark_document, print_end
     from playbook.faces.replies import replies
-    from playbook.workflow.progress import Progress
-    from playbook.workflow.quiz import COUNT
+    from playbook.workflow.learning.progress import Progress
+    from playbook.workflow.learning.quiz import COUNT
 
     given = replies(answers) if answers is not None else None
     # Answers from a file may be given again and again: their due dates are not spread by chance.
@@ -156,7 +156,7 @@ def _interview(
     from playbook.faces import quiz_loop
     from playbook.faces.quiz_screen import mark_document, print_interview_end
     from playbook.faces.replies import replies
-    from playbook.workflow import interview as use_case
+    from playbook.workflow.learning import interview as use_case
 
     given = replies(answers) if answers is not None else None
     number = seed if seed is not None else _fresh_seed()
@@ -224,8 +224,8 @@ def progress(lang: str | None, as_json: bool, packs: tuple[Path, ...], db: str |
 
     from playbook.faces.quiz_screen import print_progress
     from playbook.knowledge.entries import LAYERS, SYMPTOMS
-    from playbook.workflow.progress import Progress, brier, calibration, weak_spots
-    from playbook.workflow.quiz import TEMPLATES
+    from playbook.workflow.learning.progress import Progress, brier, calibration, weak_spots
+    from playbook.workflow.learning.quiz import TEMPLATES
 
     deck, w = _deck(packs, lang)
     store = Progress(db)

@@ -12,7 +12,7 @@ from playbook.faces.cli import common
 
 if TYPE_CHECKING:
     from playbook.incidents.record import Sentence
-    from playbook.workflow.replay import Replayed
+    from playbook.workflow.records.replay import Replayed
 
 
 @click.command(short_help="Replay recorded incidents and case studies: which verdicts changed?")
@@ -29,9 +29,9 @@ def replay(
 
     ID is an incident, a case study, or the folder of a regression artifact.
     """
-    from playbook.workflow import replay as use_case
     from playbook.workflow.book import open_book
-    from playbook.workflow.shelf import is_there, shelf
+    from playbook.workflow.records import replay as use_case
+    from playbook.workflow.records.shelf import is_there, shelf
 
     if ids and everything:
         raise PlaybookError("--all", "cannot go with IDs", "give one of the two")
@@ -41,7 +41,7 @@ def replay(
     results: list[Replayed] = []
     say = common.narrator(as_json)
     if folders:
-        from playbook.workflow.regression import replay_folder
+        from playbook.workflow.records.regression import replay_folder
 
         results += [replay_folder(folder, library) for folder in folders]
     written: list[Path] = []

@@ -48,7 +48,7 @@ def build(
     from playbook.faces.words import words
     from playbook.knowledge.overlay import translate
     from playbook.workflow.book import open_book
-    from playbook.workflow.published import published
+    from playbook.workflow.records.published import published
 
     codes = [code.strip() for code in languages.split(",") if code.strip()]
     if not codes or len(set(codes)) != len(codes):

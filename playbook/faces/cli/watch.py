@@ -80,10 +80,10 @@ def watch(
     """
     from playbook.errors import PlaybookError
     from playbook.faces.words import words
-    from playbook.workflow import notify
     from playbook.workflow.book import open_book
-    from playbook.workflow.watch import Options
-    from playbook.workflow.watch import watch as follow
+    from playbook.workflow.watching import notify
+    from playbook.workflow.watching.watch import Options
+    from playbook.workflow.watching.watch import watch as follow
 
     if "-" in paths:
         raise PlaybookError("-", "standard input is not followed", "write it to a file (tee) and watch that")
@@ -116,7 +116,7 @@ def _say(item: object, as_json: bool, w: object) -> None:
 
     from playbook.faces.watch_report import happening_document, happening_lines
     from playbook.faces.words import Words
-    from playbook.workflow.watch import Happening
+    from playbook.workflow.watching.watch import Happening
 
     assert isinstance(item, Happening) and isinstance(w, Words)
     if as_json:

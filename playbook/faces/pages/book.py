@@ -18,7 +18,7 @@ from playbook.faces.pages.signal import signal_page
 from playbook.faces.pages.study import checklist_page, question_page
 from playbook.faces.pages.symptom import symptom_page
 from playbook.knowledge.loader import Book
-from playbook.workflow.published import Strip
+from playbook.workflow.records.published import Strip
 
 
 def version_of(book: Book) -> str:

@@ -22,7 +22,7 @@ from playbook.faces.pages.numbers import WalkNumbers
 from playbook.faces.pages.parts import drop_empty, notices, quiz_section, runs_of, sources_section, truth_refs
 from playbook.faces.pages.shelf import Shelf, shape_of
 from playbook.knowledge.entries import Case
-from playbook.workflow.published import Strip
+from playbook.workflow.records.published import Strip
 from playbook.workflow.session import UNKNOWN
 
 

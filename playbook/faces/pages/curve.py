@@ -11,7 +11,7 @@ import numpy as np
 
 from playbook.faces.pages.blocks import Line, Mark, Plot
 from playbook.faces.pages.shelf import Shelf
-from playbook.workflow.published import Strip
+from playbook.workflow.records.published import Strip
 
 WIDTH = 720
 HEIGHT = 220

@@ -29,8 +29,8 @@ from playbook.faces.pages.curve import plot
 from playbook.faces.pages.parts import cause_cell, class_word, drop_empty, runs_of
 from playbook.faces.pages.shelf import SAFE_URL, Shelf
 from playbook.incidents.record import MoveDoc, Record
-from playbook.workflow import trends
-from playbook.workflow.published import Published, Strip, summary
+from playbook.workflow.records import trends
+from playbook.workflow.records.published import Published, Strip, summary
 
 MOST_MARKS = 6  # on one curve
 MOST_LINES = 200  # of a timeline

@@ -20,8 +20,8 @@ from playbook.findings import Evidence
 from playbook.knowledge.entries import Case
 from playbook.knowledge.loader import Book
 from playbook.workflow.cases import MAX_QUESTIONS, CaseFile, hits, start
-from playbook.workflow.learn import counts_without
 from playbook.workflow.session import UNKNOWN
+from playbook.workflow.upkeep.learn import counts_without
 
 MOST_CHECKS = 10  # observations shown for a symptom
 MOST_CAUSES = 12  # classes of causes shown for a symptom

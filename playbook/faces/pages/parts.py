@@ -25,7 +25,7 @@ from playbook.faces.pages.blocks import (
 )
 from playbook.faces.pages.shelf import Shelf
 from playbook.knowledge.entries import Case, Entry, Fix
-from playbook.workflow.published import Published
+from playbook.workflow.records.published import Published
 
 MOST_PAST = 12  # incidents and cases named on a page; the rest is in the list
 

@@ -18,7 +18,7 @@ from playbook.faces.pages.numbers import Numbers
 from playbook.faces.words import Words
 from playbook.knowledge.entries import LAYERS, Case, Cause, Fix, Signal
 from playbook.knowledge.loader import Book
-from playbook.workflow.published import Published
+from playbook.workflow.records.published import Published
 
 # The folder of a page = the kind of its entry. Questions live under `quiz/`.
 FOLDERS = {

@@ -23,7 +23,7 @@ from playbook.faces.site.render import Renderer
 from playbook.faces.words import ENGLISH, Words
 from playbook.findings import Evidence
 from playbook.knowledge.loader import Book
-from playbook.workflow.published import Published, Strip, case_strips
+from playbook.workflow.records.published import Published, Strip, case_strips
 
 MARKER = ".playbook-site"  # lies in every folder that we have built: only such a one is replaced
 BASE_URL = "http://127.0.0.1:8000/"  # where `site serve` puts it

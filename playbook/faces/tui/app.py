@@ -29,7 +29,7 @@ from playbook.faces.tui.shop import Shop, Taken
 if TYPE_CHECKING:
     from playbook.faces.tui.desk import Desk
     from playbook.workflow.book import Library
-    from playbook.workflow.kept import Kept
+    from playbook.workflow.records.kept import Kept
 
 
 def _palette() -> Any:
@@ -286,7 +286,7 @@ class PlaybookApp(Jobs):
 
     def go_on(self, kept: Kept) -> None:
         """An unfinished diagnosis from disk; its files are read again where they are still there."""
-        from playbook.workflow.kept import restore
+        from playbook.workflow.records.kept import restore
 
         desk = self._new_desk()
         assert self.library is not None
@@ -365,7 +365,7 @@ class PlaybookApp(Jobs):
         desk = self.desk
         if desk is None or not self.options.remember:
             return
-        from playbook.workflow import kept
+        from playbook.workflow.records import kept
 
         saved = self.clock().strftime("%Y-%m-%dT%H:%M:%SZ")
         session = desk.session
@@ -380,7 +380,7 @@ class PlaybookApp(Jobs):
 
     def forget(self, name: str) -> None:
         """The session is finished: it need not be offered again."""
-        from playbook.workflow import kept
+        from playbook.workflow.records import kept
 
         with suppress(OSError):
             kept.drop(name)

@@ -14,7 +14,7 @@ from playbook.engine.tables import SHAPE
 from playbook.errors import PlaybookError
 from playbook.faces.tui import Options
 from playbook.faces.words import Words, words
-from playbook.workflow import kept
+from playbook.workflow.records import kept
 from playbook.workflow.session import Session
 
 if TYPE_CHECKING:
@@ -65,7 +65,7 @@ def run(options: Options, out: Console, now: Callable[[], datetime] = lambda: da
     diagnosis = session.diagnosis()
     print_diagnosis(session, diagnosis, out, w, plain=True)
     if session.evidence and _yes(out, w("record the incident? y or n")):
-        from playbook.workflow.record import record
+        from playbook.workflow.records.record import record
 
         incident = record(session, found, diagnosis, options.db)
         kept.drop(name)

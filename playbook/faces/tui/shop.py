@@ -38,7 +38,7 @@ class Shop:
 
     def listing(self, query: str = "", status: str | None = None, limit: int = 200) -> list[dict[str, Any]]:
         """Summaries, newest first; nothing where no store was ever made."""
-        from playbook.workflow.shelf import is_there, shelf
+        from playbook.workflow.records.shelf import is_there, shelf
 
         if not is_there(self.db):
             return []
@@ -49,8 +49,8 @@ class Shop:
 
     def record(self, desk: Desk, title: str | None) -> str:
         """Store the desk as a new incident, or write it into the one that it came from."""
-        from playbook.workflow import resume
-        from playbook.workflow.record import record
+        from playbook.workflow.records import resume
+        from playbook.workflow.records.record import record
 
         incident = desk.incident or record(desk.session, desk.found, desk.diagnosis, self.db, title)
         if desk.incident or desk.aid_done:
@@ -59,7 +59,7 @@ class Shop:
 
     def take_up(self, incident: str) -> Taken:
         """An incident with its moves and its kept scene."""
-        from playbook.workflow import resume
+        from playbook.workflow.records import resume
 
         record, found = resume.take_up(incident, self.db)
         aid = tuple(t.fix for t in record.treatments)
@@ -67,13 +67,13 @@ class Shop:
         return Taken(record.id, record.title, record.status, moves, aid, resume.size_of_record(record), found)
 
     def attach(self, incident: str, files: Sequence[Path], links: Sequence[str], note: str, book: Book) -> None:
-        from playbook.workflow.incident import Attached, attach
+        from playbook.workflow.records.incident import Attached, attach
 
         attach(incident, Attached(files=tuple(files), links=tuple(links), note=note), book, self.db)
 
     def close(self, incident: str, cause: str | None, by: str, fixes: Sequence[str], note: str, book: Book) -> None:
         """`cause` None closes it as a false alarm."""
-        from playbook.workflow.incident import Closing, close
+        from playbook.workflow.records.incident import Closing, close
 
         said = Closing(cause=cause, by=by, false_alarm=cause is None, fixes=tuple(fixes), note=note)
         close(incident, said, book, self.db)

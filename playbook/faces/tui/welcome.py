@@ -19,7 +19,7 @@ from playbook.faces.tui.base import Page
 from playbook.faces.tui.widgets import Hint, Line, Rows, TopLine, fit, pad, rule
 
 if TYPE_CHECKING:
-    from playbook.workflow.kept import Kept
+    from playbook.workflow.records.kept import Kept
 
 DEMO = "lr-peak-hard-samples-7b.csv"  # a shipped run: the 7B case, drawn after its post-mortem
 _BREATH = 0.03  # seconds that the first page has for itself before the book is read behind it
@@ -144,7 +144,9 @@ class Welcome(Page):
         shown: list[tuple[str, Content | str] | None] = []
         self.kept = {}
         if self.top.options.remember and self.top.library is not None:
-            from playbook.workflow import kept  # with the engine behind it: not before the first page is painted
+            from playbook.workflow.records import (
+                kept,  # with the engine behind it: not before the first page is painted
+            )
 
             for row in kept.listing()[0][:8]:
                 self.kept[row.name] = row
@@ -164,7 +166,7 @@ class Welcome(Page):
         rule(rows, self.w("Go on"), fit(self.top.kept_error, width))
 
     def _kept_row(self, row: Kept, width: int) -> Content:
-        from playbook.workflow.kept import alive
+        from playbook.workflow.records.kept import alive
 
         what = row.title or ", ".join(PurePath(p).name for p in row.paths[:2]) or self.w("without files")
         tail = f" {self.w('{n} answered', n=row.answers)} {row.saved_at[5:16].replace('T', ' ')}"

@@ -18,8 +18,8 @@ from playbook.engine.tables import SHAPE
 from playbook.findings import Evidence
 from playbook.knowledge.loader import Book
 from playbook.workflow.ingest import INCIDENT, Ingested
+from playbook.workflow.records.shelf import shelf, utc
 from playbook.workflow.session import Move, Session
-from playbook.workflow.shelf import shelf, utc
 
 if TYPE_CHECKING:
     from playbook.incidents.record import ArtifactRef, Happening, Losses, MoveDoc, Place, Record, Verdict
@@ -42,7 +42,7 @@ def record(
 ) -> str:
     """Store the diagnosis as an open incident; returns its id. Raises `PlaybookError` where it cannot be stored."""
     from playbook.incidents.store import Taken
-    from playbook.workflow.scenes import keep
+    from playbook.workflow.records.scenes import keep
 
     with shelf(db) as store:
         refs = keep(store, found, session.book) if found is not None else []

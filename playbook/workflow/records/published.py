@@ -18,7 +18,7 @@ from playbook.knowledge.entries import Case
 from playbook.knowledge.loader import Book
 from playbook.series import Run
 from playbook.workflow.ingest import ingest
-from playbook.workflow.shelf import is_there, shelf
+from playbook.workflow.records.shelf import is_there, shelf
 
 if TYPE_CHECKING:
     from playbook.incidents.store import Store
@@ -77,7 +77,7 @@ def _strips(store: Store, record: Record) -> Iterator[Strip]:
 
     A file that is gone or damaged costs its curve, not the page.
     """
-    from playbook.workflow.scenes import scene_of
+    from playbook.workflow.records.scenes import scene_of
 
     scene = record.artifact("scene")
     later = [ref for ref in record.artifacts if ref.kind == "metrics"]

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING
 
 from playbook.engine.tables import SHAPE, Tables
 from playbook.errors import PlaybookError
-from playbook.workflow.learn import facts
+from playbook.workflow.records.shelf import is_there, shelf
 from playbook.workflow.session import Session
-from playbook.workflow.shelf import is_there, shelf
+from playbook.workflow.upkeep.learn import facts
 
 if TYPE_CHECKING:
     from playbook.incidents.record import Record

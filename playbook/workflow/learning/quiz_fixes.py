@@ -5,7 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from playbook.knowledge.entries import Cause, Fix
-from playbook.workflow.quiz_cards import Card, Ground, Link, Option, Spec, card_id, first_sentence, pick, shuffled
+from playbook.workflow.learning.quiz_cards import (
+    Card,
+    Ground,
+    Link,
+    Option,
+    Spec,
+    card_id,
+    first_sentence,
+    pick,
+    shuffled,
+)
 
 CHOICES = 4
 _TELLING = 4  # words below which a text ("Set the old limit.") belongs to no fix in particular

@@ -10,7 +10,17 @@ from collections.abc import Iterator
 import numpy as np
 
 from playbook.knowledge.entries import LAYERS, Cause
-from playbook.workflow.quiz_cards import Card, Ground, Option, Spec, card_id, dice, first_sentence, pick, shuffled
+from playbook.workflow.learning.quiz_cards import (
+    Card,
+    Ground,
+    Option,
+    Spec,
+    card_id,
+    dice,
+    first_sentence,
+    pick,
+    shuffled,
+)
 
 # Two causes are alike on a signal below the first figure and well apart above the second (0..1).
 ALIKE = 0.12

@@ -19,10 +19,10 @@ from typing import TYPE_CHECKING, Any
 from playbook.errors import PlaybookError
 from playbook.incidents.scene import thaw
 from playbook.workflow.book import Library, open_book
-from playbook.workflow.datarules import Broken, Rules, check, rules_of
-from playbook.workflow.replay import Replayed, sentence_of, session_of
-from playbook.workflow.scenes import said
-from playbook.workflow.shelf import shelf
+from playbook.workflow.records.datarules import Broken, Rules, check, rules_of
+from playbook.workflow.records.replay import Replayed, sentence_of, session_of
+from playbook.workflow.records.scenes import said
+from playbook.workflow.records.shelf import shelf
 
 if TYPE_CHECKING:
     from playbook.incidents.record import Record
@@ -156,7 +156,7 @@ Written by `playbook incident regression`; the files beside it are described in 
 
 from pathlib import Path
 
-from playbook.workflow import regression
+from playbook.workflow.records import regression
 
 HERE = Path(__file__).parent
 '''

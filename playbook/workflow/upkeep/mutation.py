@@ -17,7 +17,7 @@ from playbook.engine.tables import Tables
 from playbook.findings import Evidence
 from playbook.knowledge.loader import Book
 from playbook.workflow.cases import CaseFile
-from playbook.workflow.learn import class_of, facts
+from playbook.workflow.upkeep.learn import class_of, facts
 
 # A probability that moves by less than this would be lost in rounding.
 NOTICED = 1e-4

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from playbook import __version__
 from playbook.errors import PlaybookError, Problem
-from playbook.workflow.shelf import shelf
+from playbook.workflow.records.shelf import shelf
 
 if TYPE_CHECKING:
     from playbook.incidents.bundle import Bundle

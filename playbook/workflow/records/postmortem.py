@@ -17,8 +17,8 @@ import numpy as np
 from playbook.errors import PlaybookError
 from playbook.knowledge.loader import Book
 from playbook.series import Run, Series
-from playbook.workflow.incident import of_the_book
-from playbook.workflow.scenes import scene_of
+from playbook.workflow.records.incident import of_the_book
+from playbook.workflow.records.scenes import scene_of
 
 if TYPE_CHECKING:
     from playbook.incidents.record import Record

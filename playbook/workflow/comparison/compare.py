@@ -8,7 +8,7 @@ import numpy as np
 
 from playbook.errors import PlaybookError
 from playbook.series import Run
-from playbook.workflow.pairs import ConfigDifference, aligned, config_differences, metric, noise
+from playbook.workflow.comparison.pairs import ConfigDifference, aligned, config_differences, metric, noise
 
 METRICS = ("loss", "grad_norm", "lr", "loss_scale", "throughput", "eval_loss")
 # Two runs of one seed on one machine agree to this relative difference; beyond it they are different runs.

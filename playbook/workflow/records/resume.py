@@ -12,8 +12,8 @@ from playbook.errors import PlaybookError
 from playbook.findings import Evidence
 from playbook.series import Origin, Run
 from playbook.workflow.ingest import Ingested
+from playbook.workflow.records.shelf import shelf, utc
 from playbook.workflow.session import Move, Session
-from playbook.workflow.shelf import shelf, utc
 
 if TYPE_CHECKING:
     from playbook.incidents.record import MoveDoc, Record
@@ -65,7 +65,7 @@ def update(
     """Write the moves, the verdict and the first aid that was done into an incident that is on record."""
     from playbook.incidents.record import Treatment, tidy
     from playbook.incidents.record import Verdict as VerdictDoc
-    from playbook.workflow.record import moves_of, verdict_of
+    from playbook.workflow.records.record import moves_of, verdict_of
 
     moves = [m.model_validate(tidy(m.model_dump())) for m in moves_of(session)]
     verdict = VerdictDoc.model_validate(tidy(verdict_of(session, diagnosis).model_dump(by_alias=True)))

@@ -12,10 +12,10 @@ from functools import cached_property
 
 from playbook.errors import PlaybookError
 from playbook.knowledge.entries import LAYERS, SYMPTOMS
-from playbook.workflow import quiz_causes, quiz_curves, quiz_engine, quiz_fixes, quiz_written
-from playbook.workflow.progress import Answer, Progress, stamp
-from playbook.workflow.quiz_cards import Card, Ground, Spec, dice
-from playbook.workflow.quiz_marks import Mark
+from playbook.workflow.learning import quiz_causes, quiz_curves, quiz_engine, quiz_fixes, quiz_written
+from playbook.workflow.learning.progress import Answer, Progress, stamp
+from playbook.workflow.learning.quiz_cards import Card, Ground, Spec, dice
+from playbook.workflow.learning.quiz_marks import Mark
 from playbook.workflow.session import did_you_mean
 
 COUNT = 10  # cards of a sheet

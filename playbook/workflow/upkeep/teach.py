@@ -18,8 +18,8 @@ from playbook.errors import PlaybookError
 from playbook.knowledge.loader import Book, parse_yaml
 from playbook.workflow.book import Library
 from playbook.workflow.cases import CaseFile, has_outcome, read_cases
-from playbook.workflow.learn import Mutable, class_of, count
-from playbook.workflow.shelf import is_there, shelf
+from playbook.workflow.records.shelf import is_there, shelf
+from playbook.workflow.upkeep.learn import Mutable, class_of, count
 
 if TYPE_CHECKING:
     from playbook.incidents.record import Record

@@ -11,7 +11,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from playbook.workflow.quiz_cards import Panel, Picture
+from playbook.workflow.learning.quiz_cards import Panel, Picture
 
 POINTS = 600
 EVERY = 10  # steps between two points

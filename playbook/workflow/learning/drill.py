@@ -25,9 +25,9 @@ from playbook.knowledge.entries import Fix
 from playbook.knowledge.loader import Book
 from playbook.workflow.book import Library
 from playbook.workflow.cases import CaseFile, context_facts, has_outcome, hits, read_case, start
-from playbook.workflow.learn import counts_without
-from playbook.workflow.quiz_cards import dice
+from playbook.workflow.learning.quiz_cards import dice
 from playbook.workflow.session import UNKNOWN, Session, did_you_mean
+from playbook.workflow.upkeep.learn import counts_without
 
 # The alert may not make the true mechanism more probable than this.
 OPEN = 0.5

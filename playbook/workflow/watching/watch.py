@@ -20,12 +20,12 @@ from playbook.engine.diagnosis import Diagnosis
 from playbook.engine.tables import SHAPE
 from playbook.errors import PlaybookError, Problem
 from playbook.findings import Evidence
-from playbook.workflow.alarm import Alarm, News
 from playbook.workflow.book import Library
 from playbook.workflow.ingest import Ingested, look
-from playbook.workflow.live import Follower
-from playbook.workflow.notify import Document, Sender
 from playbook.workflow.session import Session
+from playbook.workflow.watching.alarm import Alarm, News
+from playbook.workflow.watching.live import Follower
+from playbook.workflow.watching.notify import Document, Sender
 
 POLL = 1.0  # seconds between two looks
 PATIENCE = 4.0  # times that the last look took: a look may cost a fifth of the time at most
@@ -157,7 +157,7 @@ class _Watcher:
             alert |= advice(diagnosis, self.library)
             if self.options.record:
                 try:
-                    from playbook.workflow.record import record
+                    from playbook.workflow.records.record import record
 
                     alert["incident"] = record(session, found, diagnosis, self.options.db, self.options.title)
                 except PlaybookError as error:

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from itertools import combinations
 
 from playbook.errors import PlaybookError
-from playbook.workflow.quiz_cards import Card, Number, Point
+from playbook.workflow.learning.quiz_cards import Card, Number, Point
 
 # A known word counts as said with one slip of the pen (a letter lost, doubled, wrong, or two swapped), a long one with
 # two; below the first length words differ too little from their neighbours.

@@ -15,7 +15,7 @@ from playbook.engine.belief import posterior
 from playbook.engine.explain import reasons
 from playbook.engine.value import RunSize
 from playbook.workflow.cases import CaseFile, has_outcome, read_case, start
-from playbook.workflow.quiz_cards import (
+from playbook.workflow.learning.quiz_cards import (
     Card,
     Chance,
     Ground,
@@ -27,7 +27,7 @@ from playbook.workflow.quiz_cards import (
     pick,
     shuffled,
 )
-from playbook.workflow.quiz_causes import any_pair, separating
+from playbook.workflow.learning.quiz_causes import any_pair, separating
 from playbook.workflow.session import UNKNOWN, Session
 
 CHOICES = 4

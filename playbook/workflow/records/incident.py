@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Any
 
 from playbook.errors import PlaybookError
 from playbook.knowledge.loader import Book
-from playbook.workflow.record import USD_PER_GPU_HOUR
-from playbook.workflow.scenes import keep_file
+from playbook.workflow.records.record import USD_PER_GPU_HOUR
+from playbook.workflow.records.scenes import keep_file
+from playbook.workflow.records.shelf import moment, shelf, utc
 from playbook.workflow.session import did_you_mean
-from playbook.workflow.shelf import moment, shelf, utc
 
 if TYPE_CHECKING:
     from playbook.incidents.record import Happening, Losses, Record, Treatment

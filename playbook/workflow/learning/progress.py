@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from playbook.workflow.shelf import is_there, url_of
+from playbook.workflow.records.shelf import is_there, url_of
 
 if TYPE_CHECKING:
     from playbook.incidents.database import Database

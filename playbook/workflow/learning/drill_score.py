@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from playbook.engine.diagnosis import DECIDE
 from playbook.engine.value import Cost
-from playbook.workflow.drill import Drill, Game, Step, par_game
+from playbook.workflow.learning.drill import Drill, Game, Step, par_game
 
 # What the parts of the score weigh. A part that a drill does not have (no first aid in the book) falls out.
 WEIGHTS = {"first-aid": 0.15, "cause": 0.30, "grounds": 0.25, "economy": 0.15, "repair": 0.15}

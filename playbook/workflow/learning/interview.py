@@ -9,10 +9,10 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from playbook.errors import PlaybookError
-from playbook.workflow.quiz import Deck
-from playbook.workflow.quiz_cards import Card, Point, card_id, dice, read_point
-from playbook.workflow.quiz_marks import Mark, fold, heard, known_words, mark
-from playbook.workflow.quiz_written import interviews
+from playbook.workflow.learning.quiz import Deck
+from playbook.workflow.learning.quiz_cards import Card, Point, card_id, dice, read_point
+from playbook.workflow.learning.quiz_marks import Mark, fold, heard, known_words, mark
+from playbook.workflow.learning.quiz_written import interviews
 
 # The question that holds the frame of a good answer (ledger D3-int-1).
 FRAME = "five-part-answer"

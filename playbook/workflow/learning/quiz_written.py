@@ -7,7 +7,17 @@ from collections.abc import Iterator
 
 from playbook.knowledge.entries import Question
 from playbook.knowledge.graph import kind_of
-from playbook.workflow.quiz_cards import Card, Ground, Link, Number, Option, Spec, card_id, read_point, shuffled
+from playbook.workflow.learning.quiz_cards import (
+    Card,
+    Ground,
+    Link,
+    Number,
+    Option,
+    Spec,
+    card_id,
+    read_point,
+    shuffled,
+)
 
 _ROW = re.compile(r"^D\d-int-\d$")
 

@@ -16,7 +16,7 @@ import numpy as np
 from playbook.engine.observe import flatten, lookup
 from playbook.errors import PlaybookError
 from playbook.series import Run
-from playbook.workflow.pairs import aligned, clean, metric, noise
+from playbook.workflow.comparison.pairs import aligned, clean, metric, noise
 
 WINDOW = 50  # logged points on either side of the seam that are compared
 FIRST = 3  # points after the load that still show the weights, not yet the optimizer

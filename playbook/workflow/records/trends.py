@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from statistics import median
 from typing import Any
 
-from playbook.workflow.shelf import is_there, moment, shelf
+from playbook.workflow.records.shelf import is_there, moment, shelf
 
 NOT_CONFIRMED = "not confirmed"
 

@@ -7,8 +7,19 @@ from pathlib import Path
 
 import numpy as np
 
-from playbook.workflow.quiz_cards import Card, Ground, Link, Option, Panel, Picture, Spec, card_id, pick, shuffled
-from playbook.workflow.quiz_shapes import CAUSE_SHAPES, RESUMES, SYMPTOM_SHAPES, draw
+from playbook.workflow.learning.quiz_cards import (
+    Card,
+    Ground,
+    Link,
+    Option,
+    Panel,
+    Picture,
+    Spec,
+    card_id,
+    pick,
+    shuffled,
+)
+from playbook.workflow.learning.quiz_shapes import CAUSE_SHAPES, RESUMES, SYMPTOM_SHAPES, draw
 
 SEEDS = 3  # pictures of each kind; as many more can be drawn as anybody wants
 CHOICES = 4

@@ -19,8 +19,8 @@ from playbook.series import Origin, Run
 from playbook.workflow.book import Library
 from playbook.workflow.cases import play, read_case, start
 from playbook.workflow.ingest import look
-from playbook.workflow.record import verdict_of
-from playbook.workflow.scenes import scene_of
+from playbook.workflow.records.record import verdict_of
+from playbook.workflow.records.scenes import scene_of
 from playbook.workflow.session import Move, Session
 
 if TYPE_CHECKING:

@@ -1,0 +1,1 @@
+"""Two runs side by side: comparison and the check of a resume."""

@@ -1,0 +1,1 @@
+"""People who learn: quiz, interview and drill."""

@@ -1,0 +1,1 @@
+"""Keeping the book: lint, learning from incidents, mutation, templates."""
