@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -46,7 +47,8 @@ def demo(out: Path | None, lang: str | None) -> int:
     click.echo(f"{w('incidents')}   {first}  {second}")
     click.echo(f"{w('database')}    {folder / 'playbook.db'}")
     click.echo(f"{w('site')}        {site / 'index.html'}")
-    click.echo(f"\n{w('look at it with')}:  playbook incident list --db {db}")
+    program = sys.argv[0] if Path(sys.argv[0]).name == "playbook" else "playbook"
+    click.echo(f"\n{w('look at it with')}:  {program} incident list --db {db}")
     return 0
 
 
