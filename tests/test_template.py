@@ -23,6 +23,11 @@ def test_a_template_loads_as_it_is(kind: str, tmp_path: Path) -> None:
     assert list(book.entries[kind]) == ["my-entry"]
 
 
+def test_a_kind_may_be_named_in_the_singular() -> None:
+    assert template("cause", "data/a") == template("causes", "data/a")
+    assert template("fix", "a") == template("fixes", "a")
+
+
 @pytest.mark.parametrize(
     ("kind", "entry_id"), [("things", "a"), ("causes", "a"), ("fixes", "data/a"), ("fixes", "../a"), ("fixes", "a b")]
 )

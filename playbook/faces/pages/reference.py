@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from playbook.faces.pages.blocks import Cell, Commands, Facts, Page, Part, Plain, Prose, Section, Steps, Table, Web
 from playbook.faces.pages.shelf import SAFE_URL, Shelf
+from playbook.faces.words import Words
 from playbook.knowledge.entries import HOW_OFTEN, Command
 
 MOST_CITING = 6  # entries named beside a source
@@ -124,6 +125,33 @@ def _citing(shelf: Shelf, key: str) -> tuple[Part, ...]:
     return tuple(parts)
 
 
+def _contribute(w: Words) -> Section:
+    """How a team adds what it knows: a pack of its own over the built-in book."""
+    make = Command(
+        run="playbook knowledge new causes data/my-cause --out my-pack\nplaybook knowledge schema causes",
+        expect=w("a template that loads as it is, and the JSON Schema for the editor"),
+        mutates=True,
+    )
+    check = Command(
+        run="playbook knowledge lint --knowledge my-pack\nplaybook replay --knowledge my-pack",
+        expect=w("no promise of the book is broken, and every verdict that changed is one that you meant"),
+    )
+    use = Command(
+        run="export PLAYBOOK_KNOWLEDGE=my-pack",
+        expect=w("every command and the site take the pack over the built-in book"),
+    )
+    return Section("contribute", w("Adding what your team knows"), (
+        Steps((
+            w("One entry is one file; its name is the id, its folder is the kind (for causes: the layer)."),
+            w("Weigh each link in words (almost_always ... almost_never) and cite what it rests on."),
+            w("Say what a cause is mistaken for and which signal tells the two apart; write it in both entries."),
+            w("Give every cause a fix that can be verified and every incident a case: they test the next change."),
+            w("An entry of the same id overrides the built-in one; with `extend: true` it is laid over it."),
+        )),
+        Commands((make, check, use)),
+    ))  # fmt: skip
+
+
 def about_page(shelf: Shelf, version: str) -> Page:
     w = shelf.w
     sizes = {kind: len(shelf.book.entries[kind]) for kind in ("symptoms", "signals", "causes", "fixes", "cases")}
@@ -159,6 +187,7 @@ def about_page(shelf: Shelf, version: str) -> Page:
             Commands((annotation,)),
         )),
         Section("record", w("Recording an incident"), (Commands((record,)),)),
+        _contribute(w),
         Section("keys", w("Keys"), (Facts(keys),)),
         Section("version", w("This book"), (Facts((*counts, (w("Content"), Plain(version, code=True)))),)),
         Section("licences", w("Licences"), (

@@ -106,14 +106,21 @@ sources: [D0-prev-4]
 }
 
 
+def plural(kind: str) -> str:
+    """`cause` and `causes` are one kind."""
+    return next((name for name in KINDS if kind in (name, name.removesuffix("s"), name.removesuffix("es"))), kind)
+
+
 def template(kind: str, entry_id: str) -> str:
     """The text of a new entry. Raises `PlaybookError` for a kind that is none."""
+    kind = plural(kind)
     place_of(Path(), kind, entry_id)
     return f"id: {entry_id.rsplit('/', 1)[-1]}\n{_TEXTS[kind]}"
 
 
 def place_of(folder: Path, kind: str, entry_id: str) -> Path:
     """The file of an entry: file name = id, folder = kind (and layer)."""
+    kind = plural(kind)
     if kind not in KINDS:
         raise PlaybookError(kind, "no such kind", f"one of {', '.join(KINDS)}")
     layer, slash, name = entry_id.rpartition("/")
