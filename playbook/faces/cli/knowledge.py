@@ -47,15 +47,17 @@ def _sizes(book: Book) -> dict[str, int]:
 @knowledge.command()
 @click.argument("entry_id", metavar="[ID]", required=False)
 @click.option("--kind", help="Only entries of this kind (causes, signals, ...).")
+@click.option("--lang", default="en", metavar="CODE", help="Language: en or zh.")
 @common.json_option
 @common.knowledge_option
-def show(entry_id: str | None, kind: str | None, as_json: bool, packs: tuple[Path, ...]) -> int:
+def show(entry_id: str | None, kind: str | None, lang: str, as_json: bool, packs: tuple[Path, ...]) -> int:
     """Show an entry; without ID, list all."""
+    from playbook.faces.words import words
     from playbook.knowledge.graph import kind_of
     from playbook.workflow.book import open_book
     from playbook.workflow.session import did_you_mean
 
-    book = open_book(packs).book
+    book = open_book(packs, lang=words(lang).code).book
     if kind is not None and kind not in book.entries:
         raise PlaybookError(f"--kind {kind}", "no such kind", f"one of {', '.join(book.entries)}")
     if entry_id is None:
