@@ -7,6 +7,7 @@ together. Under a pair each observation is made by one of the two faults (an eve
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
@@ -89,11 +90,14 @@ def usable(tables: Tables, evidence: Iterable[Evidence]) -> tuple[tuple[Evidence
     return tuple(last[key] for key in sorted(last)), tuple(unmapped)
 
 
+def group_sizes(tables: Tables, signals: Iterable[str]) -> Counter[str]:
+    """How many of each group are among `signals`; what the book does not have is no member."""
+    return Counter(tables.groups[signal] for signal in signals if signal in tables.groups)
+
+
 def group_weights(tables: Tables, signals: Sequence[str]) -> np.ndarray:
     """float64[e]: the share of its log ratio that each signal may bring, by how many of its group are known."""
-    sizes: dict[str, int] = {}
-    for signal in signals:
-        sizes[tables.groups[signal]] = sizes.get(tables.groups[signal], 0) + 1
+    sizes = group_sizes(tables, signals)
     return np.array([sizes[tables.groups[s]] ** -DISCOUNT for s in signals], float)
 
 

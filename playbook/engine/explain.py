@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from playbook.engine.belief import DISCOUNT, TEMPERATURE, Belief, posterior
+from playbook.engine.belief import DISCOUNT, TEMPERATURE, Belief, group_sizes, posterior
 from playbook.engine.tables import Tables
 from playbook.findings import Evidence
 
@@ -81,15 +81,13 @@ def tipping(
     if not len(tables.classes):
         return None
     known = {e.signal for e in belief.used}
-    sizes: dict[str, int] = {}
-    for signal in known:
-        sizes[tables.groups[signal]] = sizes.get(tables.groups[signal], 0) + 1
+    sizes = group_sizes(tables, known)
     first = leading_class(tables, belief)
     candidates = []
     for signal, where in tables.columns.items():
         if signal in known or signal in closed:
             continue
-        exponent = (sizes.get(tables.groups[signal], 0) + 1) ** -DISCOUNT / TEMPERATURE
+        exponent = (sizes[tables.groups[signal]] + 1) ** -DISCOUNT / TEMPERATURE
         block = tables.likelihood[:, where]
         chance = belief.marginal @ block + belief.unknown * tables.background[where]
         ratio = (block / tables.background[where]) ** exponent

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from playbook.engine.belief import DISCOUNT, TEMPERATURE, Belief
+from playbook.engine.belief import DISCOUNT, TEMPERATURE, Belief, group_sizes
 from playbook.engine.tables import Tables
 from playbook.knowledge.entries import Signal
 
@@ -91,13 +91,10 @@ def _weights(tables: Tables, belief: Belief) -> np.ndarray:
 
 def _exponents(tables: Tables, known: Collection[str]) -> np.ndarray:
     """float64[k]: the discount that a further signal of a group would have."""
-    sizes: dict[str, int] = {}
-    for signal in known:
-        if signal in tables.groups:
-            sizes[tables.groups[signal]] = sizes.get(tables.groups[signal], 0) + 1
+    sizes = group_sizes(tables, known)
     exponent = np.empty(len(tables.background))
     for signal, where in tables.columns.items():
-        exponent[where] = (sizes.get(tables.groups[signal], 0) + 1) ** -DISCOUNT / TEMPERATURE
+        exponent[where] = (sizes[tables.groups[signal]] + 1) ** -DISCOUNT / TEMPERATURE
     return exponent
 
 

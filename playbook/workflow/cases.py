@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -156,7 +155,3 @@ def play(session: Session, case: CaseFile, most: int = MAX_QUESTIONS) -> Session
 def hits(case: CaseFile, cause: str, class_: str) -> bool:
     """Whether a cause of the book is (one of) the case's true causes, by id or by class."""
     return cause in case.causes or class_ in case.causes
-
-
-def truth(case: CaseFile) -> Iterable[str]:
-    return tuple(case.causes)

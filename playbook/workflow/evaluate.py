@@ -66,7 +66,7 @@ def judge(case: CaseFile, folder: Path, library: Library, cache: dict[str, list[
 def score(case: CaseFile, diagnosis: Diagnosis, questions: int, minutes: float, missing: Sequence[str] = ()) -> Score:
     """Compare a diagnosis with the truth of the case."""
     ranked = diagnosis.causes
-    right = [any(hits(case, form, r.class_) for form, _ in r.variants[:1]) or hits(case, "", r.class_) for r in ranked]
+    right = [hits(case, r.id, r.class_) for r in ranked]
     rank = right.index(True) + 1 if True in right else 0
     chances = np.array([r.probability for r in ranked])
     target = np.array(right, float)

@@ -8,7 +8,7 @@ import numpy as np
 
 from playbook.errors import PlaybookError
 from playbook.series import Run
-from playbook.workflow.comparison.pairs import ConfigDifference, aligned, config_differences, metric, noise
+from playbook.workflow.comparison.pairs import ConfigDifference, aligned, config_differences, noise
 
 METRICS = ("loss", "grad_norm", "lr", "loss_scale", "throughput", "eval_loss")
 # Two runs of one seed on one machine agree to this relative difference; beyond it they are different runs.
@@ -56,7 +56,7 @@ def compare(reference: Run, run: Run) -> Comparison:
     """Compare two runs. Raises `PlaybookError` where they share no metric at any step."""
     departures = []
     for name in METRICS:
-        steps, a, b = aligned(metric(reference, name), metric(run, name))
+        steps, a, b = aligned(reference.one(name), run.one(name))
         if len(steps):
             departures.append(_departure(name, steps, a, b))
     if not departures:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from playbook.engine.observe import flatten
-from playbook.series import Run, Series
+from playbook.series import Series
 
 # Parts of a configuration by how often a difference there explains a difference of the curves; the first that a name
 # holds decides. What is not listed comes last. Names are matched as parts of the dotted key.
@@ -89,7 +89,3 @@ def noise(values: np.ndarray) -> float:
         return 0.0
     differences = np.diff(values)
     return float(1.4826 * np.median(np.abs(differences - np.median(differences))) / np.sqrt(2))
-
-
-def metric(run: Run, name: str) -> Series | None:
-    return run.one(name)

@@ -16,7 +16,7 @@ import numpy as np
 from playbook.engine.observe import flatten, lookup
 from playbook.errors import PlaybookError
 from playbook.series import Run
-from playbook.workflow.comparison.pairs import aligned, clean, metric, noise
+from playbook.workflow.comparison.pairs import aligned, clean, noise
 
 WINDOW = 50  # logged points on either side of the seam that are compared
 FIRST = 3  # points after the load that still show the weights, not yet the optimizer
@@ -47,17 +47,17 @@ class Seam:
 
     def sides(self, name: str) -> tuple[np.ndarray, np.ndarray]:
         """The last points before the seam and the first ones after it (values)."""
-        steps, values = clean(metric(self.before, name))
-        _, later = clean(metric(self.after, name))
+        steps, values = clean(self.before.one(name))
+        _, later = clean(self.after.one(name))
         return values[steps < self.at][-WINDOW:] if (steps < self.at).any() else values[-WINDOW:], later[:WINDOW]
 
 
 def verify(before: Run, after: Run) -> list[Check]:
     """All checks. Raises `PlaybookError` where one of the runs has no loss."""
     for name, run in (("BEFORE", before), ("AFTER", after)):
-        if metric(run, "loss") is None:
+        if run.one("loss") is None:
             raise PlaybookError(_where(name, run), "has no loss", "name its column with --map loss=COLUMN")
-    later, _ = clean(metric(after, "loss"))
+    later, _ = clean(after.one("loss"))
     if not len(later):
         raise PlaybookError(_where("AFTER", after), "has no finite loss", "look at it with `playbook ingest`")
     seam = Seam(before, after, int(later[0]))
@@ -80,7 +80,7 @@ def suspects(checks: list[Check]) -> list[str]:
 
 
 def _steps(seam: Seam) -> Check:
-    steps, _ = clean(metric(seam.before, "loss"))
+    steps, _ = clean(seam.before.one("loss"))
     last = int(steps[-1])
     spacing = int(np.median(np.diff(steps))) if len(steps) > 1 else 1
     if seam.at <= int(steps[0]) < last and seam.at <= 2 * spacing:
@@ -108,7 +108,7 @@ def _loss(seam: Seam) -> Check:
             what = f"loss {first:.4g} is {factor} the level {level:.4g}: it is counted otherwise, not worse"
             return Check("loss", "failed", what, ("loss-logged-wrongly", "layout-changed-at-resume"))
     if first - level > allowed:
-        fresh = float(clean(metric(seam.before, "loss"))[1][0])
+        fresh = float(clean(seam.before.one("loss"))[1][0])
         if abs(first - fresh) < 0.1 * abs(fresh - level):
             what = f"loss {first:.4g} after the load is that of a fresh model ({fresh:.4g})"
             return Check("loss", "failed", what, ("wrong-weights-loaded", "checkpoint-incomplete"))
@@ -143,7 +143,7 @@ def _exact_factor(value: float, level: float, spread: float) -> str | None:
 
 
 def _lr(seam: Seam) -> Check:
-    steps, a, b = aligned(metric(seam.before, "lr"), metric(seam.after, "lr"))
+    steps, a, b = aligned(seam.before.one("lr"), seam.after.one("lr"))
     if len(steps):
         wrong = np.abs(a - b) > 1e-3 * np.maximum(np.abs(a), 1e-12)
         if wrong.any():
@@ -209,7 +209,7 @@ def _throughput(seam: Seam) -> Check:
 
 def _data(seam: Seam) -> Check:
     """The noise of the loss is a fingerprint of the samples: the same noise again means the same samples again."""
-    steps, a, b = aligned(metric(seam.before, "loss"), metric(seam.after, "loss"))
+    steps, a, b = aligned(seam.before.one("loss"), seam.after.one("loss"))
     if len(steps) >= SHORTEST_MATCH:
         r = _correlation(a, b)
         if r >= 0.5:
@@ -218,8 +218,8 @@ def _data(seam: Seam) -> Check:
         return Check(
             "data", "failed", what, ("sampler-not-restored", "rng-not-restored", "data-version-changed-at-resume")
         )
-    _, past = clean(metric(seam.before, "loss"))
-    _, next_ = clean(metric(seam.after, "loss"))
+    _, past = clean(seam.before.one("loss"))
+    _, next_ = clean(seam.after.one("loss"))
     length = min(len(next_), 100, len(past) // 2)
     if length < SHORTEST_MATCH:
         return Check("data", "unknown", "too few points to recognise samples by")
@@ -230,7 +230,7 @@ def _data(seam: Seam) -> Check:
         if r > best:
             best, where = r, start
     if best >= SAME_SAMPLES:
-        old = int(clean(metric(seam.before, "loss"))[0][where])
+        old = int(clean(seam.before.one("loss"))[0][where])
         what = f"the losses repeat those from step {old} on (correlation {best:.2f}): samples are seen again"
         return Check("data", "failed", what, ("sampler-not-restored", "same-order-each-epoch"))
     return Check("data", "ok", "no stretch of losses is seen again")
