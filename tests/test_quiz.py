@@ -20,19 +20,22 @@ import yaml
 from incidents_kit import url  # noqa: F401  (a fixture)
 from rich.console import Console
 
+from playbook import places
 from playbook.errors import PlaybookError
 from playbook.faces.cli import run
 from playbook.faces.curves import as_svg, as_text
 from playbook.faces.quiz_loop import interview as ask_interview
 from playbook.faces.quiz_loop import run as ask_cards
-from playbook.faces.quiz_screen import print_card
+from playbook.faces.quiz_screen import HELP, print_card
 from playbook.faces.words import Words, words
 from playbook.knowledge.entries import LAYERS
 from playbook.knowledge.graph import kind_of
+from playbook.knowledge.loader import parse_yaml
 from playbook.series import Origin, Run, Series
 from playbook.workflow.book import Library, open_book
 from playbook.workflow.ingest import look
 from playbook.workflow.learning import interview
+from playbook.workflow.learning.interview import DEPTHS
 from playbook.workflow.learning.progress import Answer, Progress, brier, calibration, weak_spots
 from playbook.workflow.learning.quiz import TEMPLATES, Deck, take
 from playbook.workflow.learning.quiz_cards import Card, Ground, Point, read_point
@@ -182,11 +185,25 @@ def test_prices_are_arithmetic(cards: dict[str, Card]) -> None:
 # Written questions
 
 
-def test_interview_documents_are_held(library: Library) -> None:
-    questions = library.book.kind("questions")
-    for row in ("D1-int-1", "D2-int-1", "D3-int-1", "D4-int-1"):
+@pytest.mark.parametrize("code", ["en", "zh"])
+def test_interview_documents_are_held(code: str) -> None:
+    """Every row of the ledger that is an interview has authored cards with graded key points and traps."""
+    library = open_book(lang=code)
+    questions, deck = library.book.kind("questions"), Deck(Ground(library, words(code)))
+    rows = parse_yaml((places.knowledge() / "ledger.yaml").read_text("utf-8"), "ledger.yaml")
+    interviews = [row for row in rows if re.fullmatch(r"D[1-4]-int-\d+", row)]
+    assert {row[:2] for row in interviews} == {"D1", "D2", "D3", "D4"}
+    for row in interviews:
         own = [q for q in questions.values() if row in q.sources]
         assert own and all(q.key_points and q.traps for q in own), row
+        for q in own:
+            card = deck.card(f"written:{q.id}")
+            assert card is not None and card.form == "free"
+            assert "interview" in card.spec.topics and {p.depth for p in card.points} >= {1, 2}, q.id
+            assert card.links and all(p.words for p in card.points), q.id
+            if code == "zh":
+                spoken = [card.ask, *(p.text for p in card.points), *card.traps]
+                assert all(re.search(r"[一-鿿]", text) for text in spoken), q.id
     threads = interview_threads(library)
     assert len(threads["nan-or-flat"]) == 3, "three follow-ups of D1"
     assert len(threads["distributed-nan"]) == 3, "three follow-ups of D4"
@@ -231,6 +248,19 @@ def test_translated_key_points_keep_their_other_words(library: Library) -> None:
             assert point.depth == other.depth and set(point.words) <= set(other.words), f"{q.id}: {new}"
     label = read_point(chinese["triage-first"].key_points[0], {}).label
     assert label != "Triage", "the labels are translated"
+
+
+def test_numbers_are_asked_and_explained_in_chinese(library: Library) -> None:
+    chinese = open_book(lang="zh").book
+    deck = Deck(Ground(Library(chinese), words("zh")))
+    asked = [q for q in library.book.kind("questions").values() if q.number is not None]
+    assert len(asked) >= 8
+    for q in asked:
+        card = deck.card(f"written:{q.id}")
+        assert card is not None and card.number is not None
+        assert re.search(r"[一-鿿]", card.explain), q.id
+        assert card.number.value == q.number.value and card.number.within == q.number.within
+    assert chinese.kind("questions")["stop-loss-window"].number.unit == "步"
 
 
 # Marks
@@ -708,9 +738,11 @@ def test_every_word_has_its_chinese() -> None:
 
     table = words("zh").table
     root = Path(__file__).parent.parent / "playbook"
-    files = [*root.glob("workflow/quiz*.py"), *root.glob("faces/quiz_*.py"), *root.glob("faces/drill_*.py")]
+    files = [*root.glob("workflow/learning/*.py"), *root.glob("faces/quiz_*.py"), *root.glob("faces/drill_*.py")]
     files += [root / "faces/cli/quiz.py", root / "faces/cli/drill.py", root / "faces/anki.py"]
+    assert len(files) > 20, "files of the quiz were moved away"
     said = {t.title for t in TEMPLATES.values()} | {text for _, text in CAUSE_SHAPES.values()}
+    said |= set(HELP.values()) | set(DEPTHS.values())
     for file in files:
         for node in ast.walk(ast.parse(file.read_text("utf-8"))):
             if isinstance(node, ast.Call) and node.args and isinstance(node.args[0], ast.Constant):

@@ -17,14 +17,14 @@ from playbook.errors import PlaybookError, Problem
 from playbook.knowledge.entries import Entry
 from playbook.knowledge.loader import Book, parse_yaml
 
-# kind -> fields that people read. A dotted field is taken from each element of a list, by place.
+# kind -> fields that people read. A dotted field is taken from each element of a list, by place, or from the one part.
 TEXTS: dict[str, tuple[str, ...]] = {
     "symptoms": ("title", "summary", "looks_like", "not_this", "impact", "stop_loss", "escalate"),
     "signals": ("title", "question", "outcomes", "how", "log_next_time"),
     "causes": ("title", "summary", "mechanism", "mistaken_for.tell", "earlier", "affects_results", "regression"),
     "fixes": ("title", "summary", "steps", "cured", "not_cured", "undo"),
     "cases": ("title", "story", "wrong_turns", "fix", "earlier"),
-    "questions": ("title", "ask", "choices.text", "choices.why", "key_points", "traps"),
+    "questions": ("title", "ask", "choices.text", "choices.why", "number.unit", "number.why", "key_points", "traps"),
     "checklists": ("title", "summary", "items.text", "items.why"),
 }
 
@@ -35,7 +35,8 @@ def english(kind: str, entry: Entry) -> dict[str, Any]:
     for field in TEXTS.get(kind, ()):
         name, _, part = field.partition(".")
         value = getattr(entry, name)
-        value = [getattr(item, part) for item in value] if part else value
+        if part:
+            value = [getattr(item, part) for item in value] if isinstance(value, list) else getattr(value, part, "")
         if value:
             found[field] = dict(value) if isinstance(value, dict) else list(value) if isinstance(value, list) else value
     return found
@@ -91,7 +92,9 @@ def _translated(kind: str, entry: Entry, texts: dict[str, Any]) -> Entry:
         text = texts.get(field)
         if not text or type(text) is not type(source):
             continue
-        if part:
+        if part and isinstance(source, str):
+            changes[name] = changes.get(name, getattr(entry, name)).model_copy(update={part: str(text)})
+        elif part:
             items = list(changes.get(name, getattr(entry, name)))
             for place, new in enumerate(text[: len(items)]):
                 items[place] = items[place].model_copy(update={part: str(new)})

@@ -318,8 +318,21 @@ class Walk:
 
 @dataclass(frozen=True, slots=True)
 class Choice:
+    """One choice of a question; `ref` is where to read on, None where the question's own list says it."""
+
     text: str
     right: bool
+    why: str
+    ref: Ref | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Number:
+    """The number that a question asks for; `within` is how far off still counts, as a share."""
+
+    value: float
+    unit: str
+    within: float
     why: str
 
 
@@ -329,6 +342,7 @@ class Quiz:
     choices: tuple[Choice, ...]
     key_points: tuple[str, ...]
     traps: tuple[str, ...]
+    number: Number | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -149,7 +149,10 @@ def _case(e: Case, w: Words) -> Iterator[Content]:
 def _question(e: Question, w: Words) -> Iterator[Content]:
     yield Content(" ".join(e.ask.split()))
     yield from _section(w("Key points"), e.key_points)
-    yield from _pairs(w("Choices"), ((c.text, c.why) for c in e.choices))
+    yield from _section(w("Traps"), e.traps)
+    yield from _pairs(w("Choices"), ((c.text, f"{c.why}{f' → {c.about}' if c.about else ''}") for c in e.choices))
+    if e.number is not None:
+        yield from _pairs(w("answer"), ((f"{e.number.value:.10g} {e.number.unit}".rstrip(), e.number.why),))
 
 
 def _plain(e: Any, w: Words) -> Iterator[Content]:

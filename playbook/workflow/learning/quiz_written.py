@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
 from playbook.knowledge.entries import Question
@@ -18,8 +17,6 @@ from playbook.workflow.learning.quiz_cards import (
     read_point,
     shuffled,
 )
-
-_ROW = re.compile(r"^D\d-int-\d$")
 
 
 def written_specs(ground: Ground) -> Iterator[Spec]:
@@ -72,8 +69,3 @@ def interviews(ground: Ground) -> dict[str, tuple[str, ...]]:
     spoken = [q.id for q in _questions(ground) if q.key_points]
     opening = [q for q in spoken if not any(q.startswith(f"{other}-") for other in spoken)]
     return {q: tuple(f for f in spoken if f.startswith(f"{q}-")) for q in opening}
-
-
-def document_row(question: Question) -> str | None:
-    """The row of the interview documents that a question rests on."""
-    return next((s for s in question.sources if _ROW.match(s)), None)
