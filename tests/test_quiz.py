@@ -5,9 +5,6 @@ from __future__ import annotations
 
 import json
 import re
-import sqlite3
-import sys
-import zipfile
 from collections import Counter
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
@@ -702,34 +699,6 @@ def test_interview_from_a_file_with_its_page(tmp_path: Path, capsys: pytest.Capt
     assert "&lt;b&gt;at once" in page.read_text() and "<b>at once" not in page.read_text()
     assert run(command) == 0
     assert "frame of the answer" in capsys.readouterr().out
-
-
-def test_anki_deck_with_constant_ids_and_pictures(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    pytest.importorskip("genanki")
-    guids, decks = [], []
-    for name in ("one.apkg", "two.apkg"):
-        path = tmp_path / name
-        assert run(["quiz", "export", "--topic", "curve", "--out", str(path)]) == 0
-        with zipfile.ZipFile(path) as archive:
-            media = json.loads(archive.read("media"))
-            archive.extract("collection.anki2", tmp_path / name[:3])
-        with sqlite3.connect(tmp_path / name[:3] / "collection.anki2") as db:
-            guids.append(sorted(r[0] for r in db.execute("select guid from notes")))
-            decks.append(sorted(json.loads(db.execute("select decks from col").fetchone()[0])))
-            fronts = [r[0] for r in db.execute("select flds from notes")]
-        assert len(media) == len(fronts) >= 40 and all("<img src=" in f for f in fronts)
-    assert guids[0] == guids[1] and len(set(guids[0])) == len(guids[0]) and decks[0] == decks[1]
-    assert "1706245002" in decks[0]
-    capsys.readouterr()
-
-
-def test_export_without_genanki_says_how_to_get_it(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setitem(sys.modules, "genanki", None)
-    assert run(["quiz", "export", "--out", str(tmp_path / "deck.apkg")]) == 2
-    assert "playbook[anki]" in capsys.readouterr().err
-    assert not (tmp_path / "deck.apkg").exists()
 
 
 def test_every_word_has_its_chinese() -> None:

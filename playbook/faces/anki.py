@@ -1,6 +1,8 @@
-"""The cards as an Anki deck. Ids of model, deck and notes are fixed, so that a later deck updates the notes in place.
+"""The cards as an Anki deck. Ids of model, decks and notes are fixed, so that a later deck updates the notes in place.
 
-genanki is an extra; the pictures are the same SVG as on the pages.
+Anki takes a note over where its time is newer than that of the note it has: every deck bears the time of its making.
+Each language has a deck and notes of its own, so that both may lie in one collection. genanki is an extra; the pictures
+are the same SVG as on the pages.
 """
 
 from __future__ import annotations
@@ -13,13 +15,14 @@ from typing import Any
 
 from playbook.errors import PlaybookError
 from playbook.faces.curves import as_svg
-from playbook.faces.words import Words
+from playbook.faces.words import ENGLISH, Words
 from playbook.workflow.learning.quiz import TEMPLATES
 from playbook.workflow.learning.quiz_cards import Card
 
 # Never to be changed: Anki knows our notes by them.
 MODEL_ID = 1_706_245_001
 DECK_ID = 1_706_245_002
+_OF_LANGUAGE = 1_706_300_000  # deck of another language: this and a number made of its code
 
 _FRONT = "<div class='kind'>{{Kind}}</div><div class='ask'>{{Ask}}</div>{{Facts}}{{Picture}}{{Choices}}"
 _BACK = "{{FrontSide}}<hr id='answer'>{{Answer}}<div class='links'>{{Links}}</div>"
@@ -30,8 +33,11 @@ _CSS = """
 """
 
 
-def export(cards: Iterable[Card], target: Path, w: Words) -> int:
-    """Write the deck; returns the number of notes. Raises `PlaybookError` without genanki or a writable target."""
+def export(cards: Iterable[Card], target: Path, w: Words, now: float) -> int:
+    """Write the deck, made at `now` (seconds since 1970); returns the number of notes.
+
+    Raises `PlaybookError` without genanki or a writable target.
+    """
     try:
         import genanki
     except ImportError:
@@ -47,7 +53,7 @@ def export(cards: Iterable[Card], target: Path, w: Words) -> int:
         templates=[{"name": "card", "qfmt": _FRONT, "afmt": _BACK}],
         css=_CSS,
     )
-    deck = genanki.Deck(DECK_ID, "playbook")
+    deck = genanki.Deck(deck_id(w.code), "playbook" if w.code == ENGLISH else f"playbook ({w.code})")
     count = 0
     with tempfile.TemporaryDirectory() as folder:
         media = []
@@ -64,10 +70,15 @@ def export(cards: Iterable[Card], target: Path, w: Words) -> int:
             raise PlaybookError("quiz export", "no card fits", "leave out --topic or --level")
         try:
             target.parent.mkdir(parents=True, exist_ok=True)
-            genanki.Package(deck, media_files=media).write_to_file(str(target), timestamp=0.0)
+            genanki.Package(deck, media_files=media).write_to_file(str(target), timestamp=now)
         except OSError as error:
             raise PlaybookError(str(target), f"cannot be written: {error.strerror}", "name another file") from None
     return count
+
+
+def deck_id(code: str) -> int:
+    """The deck of a language."""
+    return DECK_ID if code == ENGLISH else _OF_LANGUAGE + int.from_bytes(code.encode()[:3], "big") % 90_000
 
 
 def _note(genanki: Any, model: Any, card: Card, picture: str, w: Words) -> Any:
@@ -85,7 +96,8 @@ def _note(genanki: Any, model: Any, card: Card, picture: str, w: Words) -> Any:
         escape(", ".join(dict.fromkeys("/".join(link) for link in card.links))),
     ]
     tags = sorted({_tag(t) for t in card.spec.topics})
-    return genanki.Note(model=model, fields=fields, guid=genanki.guid_for("playbook", card.id), tags=tags)
+    own = () if w.code == ENGLISH else (w.code,)
+    return genanki.Note(model=model, fields=fields, guid=genanki.guid_for("playbook", card.id, *own), tags=tags)
 
 
 def _answer(card: Card, w: Words) -> str:

@@ -204,11 +204,13 @@ def _fresh_seed() -> int:
 @common.knowledge_option
 def export(target: Path, topic: str | None, level: int | None, lang: str | None, packs: tuple[Path, ...]) -> int:
     """Write the cards as an Anki deck, with pictures. A later deck updates the notes of an earlier one."""
+    import time
+
     from playbook.faces.anki import export as write
 
     deck, w = _deck(packs, lang)
     cards = (card for spec in deck.matching(topic, level) if (card := deck.card(spec.id)) is not None)
-    count = write(cards, target, w)
+    count = write(cards, target, w, time.time())
     click.echo(w("{n} cards in {path}", n=count, path=target))
     return 0
 
