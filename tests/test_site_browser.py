@@ -1,15 +1,8 @@
-"""The built site in headless Chromium, from a folder and offline: accessibility, widths, policy, search, diagnosis.
-
-Skipped where Node, Chromium or the two Node packages are missing: `npm install --prefix tests/browser` brings the
-packages (or name a folder of theirs by PLAYBOOK_NODE_MODULES), Debian's `chromium` the browser.
-"""
+"""The built site in headless Chromium, from a folder and offline: accessibility, widths, policy, search, diagnosis."""
 
 from __future__ import annotations
 
-import json
-import os
-import shutil
-import subprocess
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -19,23 +12,13 @@ from playbook.engine.tables import compile_book
 from playbook.faces.site.build import Edition, build
 from playbook.faces.words import words
 from playbook.knowledge.loader import Book
+from playbook.knowledge.overlay import translate
+from tests.browser_kit import axe, chromium, needs_browser, tab
 from tests.site_kit import hostile_incident, incident
 from tests.test_site_engine import TOLERANCE, moments
 
-HERE = Path(__file__).parent / "browser"
-MODULES = Path(os.environ.get("PLAYBOOK_NODE_MODULES") or HERE / "node_modules")
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome") or ""
-_MISSING = [
-    *([] if shutil.which("node") else ["node"]),
-    *([] if CHROMIUM else ["chromium"]),
-    *(f"the Node package {name}" for name in ("playwright-core", "axe-core") if not (MODULES / name).is_dir()),
-]
-pytestmark = [
-    pytest.mark.slow,
-    pytest.mark.skipif(
-        bool(_MISSING), reason=f"no browser test: {', '.join(_MISSING)} missing (see the head of the file)"
-    ),
-]
+pytestmark = [pytest.mark.slow, needs_browser]
+PHONE = {"viewport": {"width": 390, "height": 844}, "is_mobile": True, "has_touch": True}
 
 # One of every kind of page, those with the most in them.
 PAGES = (
@@ -64,49 +47,186 @@ PAGES = (
 @pytest.fixture(scope="module")
 def site(real_book: Book, tmp_path_factory: pytest.TempPathFactory) -> Path:
     out = tmp_path_factory.mktemp("browser") / "site"
-    incidents = (incident(), hostile_incident())
-    build(out, [Edition(code, words(code), real_book) for code in ("en", "zh")], incidents)
+    editions = [Edition(code, words(code), translate(real_book, code)) for code in ("en", "zh")]
+    build(out, editions, (incident(), hostile_incident()))
     return out
 
 
-def in_browser(work: str, site: Path, **more: Any) -> Any:
-    document = json.dumps({"work": work, "base": f"file://{site}/", **more})
-    done = subprocess.run(
-        ["node", str(HERE / "look.js"), str(MODULES), CHROMIUM],
-        input=document, capture_output=True, text=True, timeout=600, check=False,
-    )  # fmt: skip
-    assert done.returncode == 0, done.stderr[-2000:]
-    return json.loads(done.stdout)
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    with chromium() as opened:
+        yield opened
 
 
 @pytest.mark.parametrize(("scheme", "width"), [("light", 1280), ("dark", 360)])
-def test_accessible_and_in_bounds(site: Path, scheme: str, width: int) -> None:
+def test_accessible_and_in_bounds(browser: Any, site: Path, scheme: str, width: int) -> None:
     """WCAG 2.2 A and AA by axe: nothing at all; no sideways scrolling; no error on the console; no request outside."""
-    assert in_browser("look", site, pages=PAGES, schemes=[scheme], widths=[width]) == []
+    wrong = []
+    with tab(browser, site, color_scheme=scheme, viewport={"width": width, "height": 800}) as opened:
+        for name in PAGES:
+            page = opened.go(name)
+            page.evaluate("document.querySelectorAll('details').forEach((fold) => (fold.open = true))")
+            wide = page.evaluate("document.documentElement.scrollWidth")
+            wrong += [f"{name}: {wide} px wide in {width}"] if wide > width else []
+            wrong += [f"{name} {scheme} {width}: {said}" for said in axe(page)]
+    assert wrong + opened.faults == []
 
 
-def test_same_posterior_in_the_browser(real_book: Book, site: Path) -> None:
+def test_axe_sees_what_it_is_there_to_see(browser: Any, site: Path) -> None:
+    """Three faults planted in a good page: grey on grey, a field without a name, a picture without one."""
+    planted = "<p style='color:#888;background:#999'>grey on grey</p><input><svg role='img'><path d='M0 0'/></svg>"
+    with tab(browser, site) as opened:
+        page = opened.go("en/about.html")
+        page.evaluate("html => document.querySelector('main').insertAdjacentHTML('beforeend', html)", planted)
+        page.evaluate("document.querySelector('main p[style]').style.cssText = 'color:#888;background:#999'")
+        assert {said.partition(" ")[0] for said in axe(page)} == {"color-contrast", "label", "svg-img-alt"}
+
+
+@pytest.mark.parametrize("lang", ["en", "zh"])
+def test_first_aid_stands_in_the_first_screen_of_a_phone(browser: Any, site: Path, real_book: Book, lang: str) -> None:
+    """Its heading and the first step at the least to read without a touch, on every symptom's page."""
+    out_of_sight = []
+    with tab(browser, site, **PHONE) as opened:
+        for name in real_book.symptoms:
+            page = opened.go(f"{lang}/symptoms/{name}.html")
+            if page.query_selector("#first-aid") is None:
+                assert name == "healthy"
+                continue
+            bottom = page.evaluate(
+                "document.querySelector('#first-aid .steps li:nth-child(2)').getBoundingClientRect().bottom"
+            )
+            out_of_sight += [(name, bottom)] if bottom > PHONE["viewport"]["height"] else []  # type: ignore[index]
+    assert out_of_sight == []
+
+
+def test_same_posterior_in_the_browser(browser: Any, real_book: Book, site: Path) -> None:
     """The page's own tables and engine, on every tenth moment of every walk."""
     states, said, names = moments(real_book)
-    result = in_browser("diagnose", site, moments=states[::10])
-    assert result["faults"] == []
-    assert len(compile_book(real_book).causes) == len(result["answers"][0]["marginal"])
-    for name, expected, got in zip(names[::10], said[::10], result["answers"], strict=True):
+    script = """(moments) => {
+      const tables = window.PlaybookEngine.compile(window.PLAYBOOK_TABLES);
+      return moments.map((m) => {
+        const d = window.PlaybookEngine.diagnose(tables, m.evidence, new Set(m.closed), m.size, new Set(m.clusters));
+        return { marginal: d.belief.marginal, unknown: d.belief.unknown, next: d.next ? d.next.signal : null };
+      });
+    }"""
+    with tab(browser, site) as opened:
+        answers = opened.go("en/diagnose.html").evaluate(script, states[::10])
+    assert opened.faults == []
+    assert len(compile_book(real_book).causes) == len(answers[0]["marginal"])
+    for name, expected, got in zip(names[::10], said[::10], answers, strict=True):
         apart = [abs(a - b) for a, b in zip(expected.belief.marginal, got["marginal"], strict=True)]
         assert max(apart) < TOLERANCE, name
         assert abs(expected.belief.unknown - got["unknown"]) < TOLERANCE, name
 
 
-def test_a_reader_gets_through(site: Path) -> None:
-    result = in_browser("use", site, typo="checkpiont", chinese="先止损", symptom="symptoms/instant-nan.html")
-    said = result["said"]
-    assert result["faults"] == []
-    assert said["focused"] == "q"
-    assert any("checkpoint" in link for link in said["typo"])
-    assert said["arrived"] == said["typo"][0]
-    assert said["hiddenFirst"] is True
-    assert said["address"].startswith("#loss-shape=")
-    assert "&" in said["address"]
-    assert "&" not in said["undone"]
-    assert (said["theme"], said["kept"]) == ("dark", "dark")
-    assert said["bare"] > 2000  # without a script the page is all there
+def test_search_by_keys_with_a_typing_error(browser: Any, site: Path) -> None:
+    with tab(browser, site) as opened:
+        page = opened.go("index.html")
+        page.keyboard.press("/")
+        assert page.evaluate("document.activeElement.id") == "q"
+        page.keyboard.type("checkpiont")
+        page.wait_for_selector(".hits a")
+        links = [row.get_attribute("href") for row in page.query_selector_all(".hits a")]
+        assert any("checkpoint" in link for link in links)
+        page.keyboard.press("ArrowDown")
+        page.keyboard.press("Enter")
+        page.wait_for_url(lambda url: not url.endswith("/index.html"))
+        assert opened.where == links[0]
+    assert opened.faults == []
+
+
+def test_search_in_chinese(browser: Any, site: Path) -> None:
+    with tab(browser, site) as opened:
+        page = opened.go("zh/search.html?q=学习率")
+        page.wait_for_selector("#results li")
+        assert len(page.query_selector_all("#results li")) > 3
+    assert opened.faults == []
+
+
+def test_the_guided_diagnosis_by_keys(browser: Any, site: Path) -> None:
+    with tab(browser, site) as opened:
+        page = opened.go("en/diagnose.html")
+        assert page.is_hidden("#diagnosis")
+        page.click(".card a")
+        page.wait_for_selector(".dg-card")
+        page.keyboard.press("1")
+        assert "#loss-shape=" in opened.where
+        assert "&" in opened.where
+        page.keyboard.press("u")
+        assert "&" not in opened.where
+    assert opened.faults == []
+
+
+def test_everything_is_reached_by_tab_and_shows_it(browser: Any, site: Path) -> None:
+    """The skip link first; every link, button and fold of a page in turn, each with an outline."""
+    with tab(browser, site, viewport={"width": 1280, "height": 800}) as opened:
+        page = opened.go("en/symptoms/persistent-spike.html")
+        page.keyboard.press("Tab")
+        assert page.evaluate("document.activeElement.className") == "skip"
+        seen = """() => {
+          const at = document.activeElement;
+          const all = [...document.querySelectorAll("a[href], button, input, summary, [tabindex='0']")];
+          return [all.indexOf(at), getComputedStyle(at).outlineStyle, at.outerHTML.slice(0, 80)];
+        }"""
+        places, bare = [], []
+        for _ in range(60):
+            place, outline, html = page.evaluate(seen)
+            places.append(place)
+            bare += [] if outline not in ("none", "") else [html]
+            page.keyboard.press("Tab")
+        assert places == sorted(places)
+        assert len(set(places)) == 60
+        assert bare == []
+
+
+def test_the_policy_stops_what_is_not_ours(browser: Any, site: Path) -> None:
+    """A script, a style or a picture that got into a page all the same does nothing."""
+    with tab(browser, site) as opened:
+        page = opened.go("en/about.html")
+        page.evaluate("""() => {
+          const add = (tag, more) => document.body.append(Object.assign(document.createElement(tag), more));
+          add("script", { textContent: "window.ran = true" });
+          add("script", { src: "https://example.org/x.js" });
+          add("img", { src: "https://example.org/x.png" });
+          add("style", { textContent: "body { display: none }" });
+          document.body.setAttribute("onclick", "window.clicked = true");
+          document.body.click();
+        }""")
+        page.wait_for_timeout(100)
+        assert page.evaluate("[window.ran, window.clicked, getComputedStyle(document.body).display]") == [
+            None, None, "block",
+        ]  # fmt: skip
+    assert sum("Content Security Policy" in fault for fault in opened.faults) >= 5
+
+
+def test_theme_is_kept(browser: Any, site: Path) -> None:
+    with tab(browser, site) as opened:
+        page = opened.go("en/about.html")
+        page.click(".theme")
+        page.click(".theme")
+        assert page.evaluate("document.documentElement.dataset.theme") == "dark"
+        page.reload()
+        assert page.evaluate("document.documentElement.dataset.theme") == "dark"
+    assert opened.faults == []
+
+
+def test_readable_without_a_script(browser: Any, site: Path) -> None:
+    with tab(browser, site, java_script_enabled=False) as opened:
+        page = opened.go("en/symptoms/instant-nan.html")
+        text = page.inner_text("main")
+        assert len(text) > 2000
+        assert "First aid" in text
+
+
+def test_print_holds_everything(browser: Any, site: Path) -> None:
+    """Folds open, what is only for the screen gone."""
+    with tab(browser, site) as opened:
+        page = opened.go("en/symptoms/persistent-spike.html")
+        page.emulate_media(media="print")
+        page.evaluate("dispatchEvent(new Event('beforeprint'))")
+        assert page.query_selector("details:not([open])") is None
+        assert page.is_hidden(".top")
+        assert page.is_hidden(".copy")
+        assert page.is_visible("#confirm .outcomes")
+        page.evaluate("dispatchEvent(new Event('afterprint'))")
+        assert page.query_selector("details:not([open])") is not None

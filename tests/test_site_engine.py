@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import json
-import shutil
 import subprocess
 from pathlib import Path
 from typing import Any
-
-import pytest
 
 from playbook import places
 from playbook.engine.diagnosis import Diagnosis
@@ -17,6 +14,7 @@ from playbook.faces.site.tables import numbers
 from playbook.knowledge.loader import Book
 from playbook.workflow.cases import CaseFile, start
 from playbook.workflow.session import UNKNOWN, Session
+from tests.browser_kit import NODE, needs_node
 
 TOLERANCE = 1e-9
 SCRIPT = Path(__file__).parent / "browser" / "parity.js"
@@ -28,10 +26,6 @@ WHY = {
     "several causes explain the evidence": "several",
     "nothing that is left to look at would decide it": "nothingLeft",
 }
-
-needs_node = pytest.mark.skipif(
-    shutil.which("node") is None, reason="node is not installed: the browser's engine is not run"
-)
 
 
 def moment(session: Session) -> dict[str, Any]:
@@ -77,7 +71,7 @@ def in_node(book: Book, states: list[dict[str, Any]]) -> list[dict[str, Any]]:
     document = json.dumps({"tables": numbers(book, compile_book(book)), "moments": states})
     engine = places.site_source() / "assets" / "engine.js"
     done = subprocess.run(
-        ["node", str(SCRIPT), str(engine)], input=document, capture_output=True, text=True, timeout=300, check=False
+        [NODE, str(SCRIPT), str(engine)], input=document, capture_output=True, text=True, timeout=300, check=False
     )
     assert done.returncode == 0, done.stderr
     answers: list[dict[str, Any]] = json.loads(done.stdout)
@@ -159,7 +153,7 @@ def test_a_wrong_number_would_be_noticed(tiny: Book) -> None:
     document["signals"][3]["rows"][0][1] += 1e-3  # loss-shape = persistent-spike
     engine = places.site_source() / "assets" / "engine.js"
     done = subprocess.run(
-        ["node", str(SCRIPT), str(engine)],
+        [NODE, str(SCRIPT), str(engine)],
         input=json.dumps({"tables": document, "moments": states}),
         capture_output=True, text=True, timeout=60, check=True,
     )  # fmt: skip
