@@ -6,7 +6,9 @@ Both say where it is, what it is and what to do about it. Only `faces/cli.py` tu
 
 from __future__ import annotations
 
+import stat
 from dataclasses import dataclass
+from pathlib import Path
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +35,14 @@ def reason(error: Exception) -> str:
     if isinstance(error, UnicodeDecodeError):
         return f"it is no UTF-8 text (byte {error.start + 1})"
     return str(error)
+
+
+def only_file(path: Path) -> Path:
+    """The path, unless a read or a write could wait there for ever: raises `OSError` for a pipe, a socket, a device."""
+    mode = path.stat().st_mode if path.exists() else stat.S_IFREG
+    if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):  # a folder says by itself that it is one
+        raise OSError(None, "it is a device, a pipe or a socket, not a file")
+    return path
 
 
 class PlaybookError(Exception):

@@ -13,7 +13,7 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
-from playbook.errors import PlaybookError
+from playbook.errors import PlaybookError, only_file, reason
 from playbook.faces.curves import as_svg
 from playbook.faces.words import ENGLISH, Words
 from playbook.workflow.learning.quiz import TEMPLATES
@@ -70,9 +70,9 @@ def export(cards: Iterable[Card], target: Path, w: Words, now: float) -> int:
             raise PlaybookError("quiz export", "no card fits", "leave out --topic or --level")
         try:
             target.parent.mkdir(parents=True, exist_ok=True)
-            genanki.Package(deck, media_files=media).write_to_file(str(target), timestamp=now)
+            genanki.Package(deck, media_files=media).write_to_file(str(only_file(target)), timestamp=now)
         except OSError as error:
-            raise PlaybookError(str(target), f"cannot be written: {error.strerror}", "name another file") from None
+            raise PlaybookError(str(target), f"cannot be written: {reason(error)}", "name another file") from None
     return count
 
 

@@ -11,7 +11,7 @@ from html import escape
 from pathlib import Path
 from typing import TypeAlias
 
-from playbook.errors import PlaybookError
+from playbook.errors import PlaybookError, only_file, reason
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,9 +86,9 @@ def write(path: Path, title: str, blocks: Sequence[Block], language: str = "en")
     )
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text, "utf-8")
+        only_file(path).write_text(text, "utf-8")
     except OSError as error:
-        raise PlaybookError(str(path), f"cannot be written: {error.strerror}", "name another file") from None
+        raise PlaybookError(str(path), f"cannot be written: {reason(error)}", "name another file") from None
 
 
 def as_html(title: str, blocks: Sequence[Block], language: str = "en") -> str:

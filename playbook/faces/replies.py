@@ -13,7 +13,7 @@ from typing import Any
 
 from rich.console import Console
 
-from playbook.errors import PlaybookError, reason
+from playbook.errors import PlaybookError, only_file, reason
 from playbook.knowledge.loader import parse_yaml
 
 
@@ -29,7 +29,7 @@ class Reply:
 def read_file(path: Path) -> Any:
     """The document of an answers file. Raises `PlaybookError` with the line."""
     try:
-        text = path.read_text("utf-8")
+        text = only_file(path).read_text("utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise PlaybookError(
             str(path), f"cannot be read: {reason(error)}", "name a YAML or JSON file of answers"

@@ -22,7 +22,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from playbook.errors import PlaybookError
+from playbook.errors import PlaybookError, only_file, reason
 from playbook.incidents.artifacts import digest
 from playbook.incidents.record import ID_PATTERN, Record, parse
 
@@ -97,13 +97,16 @@ def read(path: Path, limits: Limits | None = None) -> Bundle:
     limits = limits or Limits()
     where = str(path)
     try:
-        with zipfile.ZipFile(path) as archive:
+        with zipfile.ZipFile(only_file(path)) as archive:
             files = _unpack(archive, where, limits)
     except FileNotFoundError:
         raise PlaybookError(where, "no such file", "name a bundle (zip) of `playbook incident export`") from None
     except IsADirectoryError:
         raise PlaybookError(where, "is a folder", "name a bundle (zip) of `playbook incident export`") from None
-    except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, OSError, RuntimeError, ValueError) as error:
+    except OSError as error:
+        what = f"cannot be read: {reason(error)}"
+        raise PlaybookError(where, what, "name a bundle (zip) of `playbook incident export`") from None
+    except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError, ValueError) as error:
         what = str(error).splitlines()[0] if str(error) else type(error).__name__
         raise PlaybookError(where, f"is no whole zip: {what}", "ask for the bundle again") from None
     manifest = _manifest(files.pop("manifest.json", None), where)

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from playbook.errors import PlaybookError, reason
+from playbook.errors import PlaybookError, only_file, reason
 
 RULES = Path(__file__).parent / "redact.yaml"
 KINDS = ("secret", "mail", "user", "path", "url", "host", "device")
@@ -58,7 +58,7 @@ def read_rules(*files: Path) -> Rules:
     ordinary: set[str] = set()
     for path in (RULES, *files):
         try:
-            data = yaml.safe_load(path.read_text("utf-8")) or {}
+            data = yaml.safe_load(only_file(path).read_text("utf-8")) or {}
             rules += [_rule(item) for item in data.get("rules", ())]
             fields |= {kind: re.compile(pattern) for kind, pattern in data.get("fields", {}).items()}
             ordinary |= {str(word) for word in data.get("ordinary", ())}

@@ -10,7 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from playbook.engine.tables import Tables
 from playbook.engine.value import RunSize
-from playbook.errors import PlaybookError, reason
+from playbook.errors import PlaybookError, only_file, reason
 from playbook.findings import Evidence
 from playbook.knowledge.loader import Book, parse_yaml
 from playbook.workflow.ingest import ingest
@@ -38,7 +38,7 @@ class CaseFile(BaseModel):
 def read_case(path: Path) -> CaseFile:
     """One case file. Raises `PlaybookError` with file and line."""
     try:
-        text = path.read_text("utf-8")
+        text = only_file(path).read_text("utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise PlaybookError(str(path), f"cannot be read: {reason(error)}", "name a case file (YAML)") from None
     data = parse_yaml(text, str(path))

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from playbook.errors import PlaybookError, reason
 from playbook.faces.cli import common
 
 if TYPE_CHECKING:
@@ -34,7 +35,10 @@ def demo(out: Path | None, lang: str | None) -> int:
 
     w = words(lang)
     folder = out or Path(tempfile.mkdtemp(prefix="playbook-demo-"))
-    folder.mkdir(parents=True, exist_ok=True)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise PlaybookError(f"--out {folder}", f"cannot be made: {reason(error)}", "name a folder") from None
     db = f"sqlite:///{folder / 'playbook.db'}"
     library = open_book(lang=w.code)
     common.console().rule(f"[bold]1. {w('a run that was really trained')}[/]")

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from playbook.errors import PlaybookError
+from playbook.errors import PlaybookError, reason
 from playbook.faces.cli import common, knowledge_learn
 
 if TYPE_CHECKING:
@@ -211,8 +211,11 @@ def new(kind: str, entry_id: str, out: Path | None) -> int:
     path = place_of(out, kind, entry_id)
     if path.exists():
         raise PlaybookError(str(path), "is there already", "choose another id")
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(text, "utf-8")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, "utf-8")
+    except OSError as error:
+        raise PlaybookError(str(path), f"cannot be written: {reason(error)}", "name another --out") from None
     click.echo(str(path))
     return 0
 
