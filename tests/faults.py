@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+import policies
 from runs import Fault, cosine, descent, grads, plain, run, series
 
 from playbook.series import Event, Origin, Run
@@ -645,6 +646,10 @@ FAULTS: list[Fault] = [
     Fault("first_loss", "far-above", first_above),
     Fault("first_loss", "far-below", first_below),
     Fault("first_loss", "near", first_near),
+    Fault("policy", "reward-falls", lambda s: policies.policy("negative: reward and KL", s)),
+    Fault("policy", "kl-explodes", lambda s: policies.policy("group_relative: KL alone", s)),
+    Fault("policy", "entropy-collapses", lambda s: policies.policy("control: all three", s)),
+    Fault("policy", "entropy-explodes", lambda s: policies.policy("group_relative: gibberish", s)),
     Fault("grad_norm", "climbs", _g(climbing)),
     Fault("grad_norm", "surges", _g(surging)),
     Fault("grad_norm", "normal", _g(lambda r, t, a: np.where((t >= a) & (t < a + 9), 20.0, 1.0))),

@@ -38,6 +38,7 @@ KINDS = {
     "loss_zero": "zero-from-start zero near-zero-from-start no-label",
     "abnormally_low": "too-low",
     "first_loss": "far-above far-below near",
+    "policy": "reward-falls kl-explodes entropy-collapses entropy-explodes",
     "grad_norm": "surges climbs normal nonfinite vanishes dead-from-start alive",
     "clipping": "always-active scaled-norm",
     "loss_scale": "collapses falls steady backoffs reset",

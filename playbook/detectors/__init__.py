@@ -31,6 +31,7 @@ from playbook.detectors import (
     norms,
     periodic,
     plateau,
+    policy,
     ranks,
     resume,
     schedule,
@@ -59,6 +60,7 @@ TABLE: tuple[ModuleType, ...] = (
     loss_zero,
     abnormally_low,
     first_loss,
+    policy,
     # the state before the onset
     grad_norm,
     clipping,

@@ -74,7 +74,7 @@ def _plunges(scale: Curve, begin: Onset) -> bool:
     after = np.flatnonzero(scale.finite & (scale.values > 0) & (scale.steps >= begin.step))
     if not len(before) or len(after) < HALVINGS or not scale.values[before[0]] > 0:
         return False
-    fall = np.log2(scale.values[before[0]] / scale.values[after])
+    fall = np.log2(scale.values[before[0]]) - np.log2(scale.values[after])
     at_once = bool(fall[min(len(fall), HALVING_ROWS) - 1] >= HALVINGS)
     return at_once and bool(fall[-1] >= HALVINGS)
 
@@ -88,7 +88,7 @@ def _resets(scale: Curve) -> list[Finding]:
         if not len(old) or begin <= int(scale.steps[old[0]]) + 2 * scale.spacing or scale.values[at] <= 0:
             continue
         was, now = float(scale.values[old[-1]]), float(scale.values[at])
-        if was > 0 and abs(math.log2(now / was)) >= 0.9:
+        if was > 0 and abs(math.log2(now) - math.log2(was)) >= 0.9:
             n = stats.number
             text = f"loss scale is {n(now)} at step {begin} after the restart, at the same step it was {n(was)} before"
             out.append(finding(NAME, "reset", scale, at, text, 0.85, numbers={"scale": now, "before": was}))

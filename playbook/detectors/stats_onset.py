@@ -17,6 +17,7 @@ from playbook.detectors import (
     loss_zero,
     nonfinite,
     plateau,
+    policy,
     resume,
     slow_climb,
     spike,
@@ -35,6 +36,7 @@ LASTING: dict[str, frozenset[str]] = {
     "slow_climb": frozenset({"climb"}),
     "plateau": frozenset({"no-descent", "stuck", "uniform-output"}),
     "loss_zero": frozenset({"zero-from-start", "zero", "near-zero-from-start"}),
+    "policy": frozenset({"reward-falls", "kl-explodes", "entropy-collapses", "entropy-explodes"}),
     "resume": frozenset({"jump", "to-initial", "repeated-samples"}),
 }
 PASSING: dict[str, frozenset[str]] = {
@@ -42,7 +44,9 @@ PASSING: dict[str, frozenset[str]] = {
     "loss_zero": frozenset({"no-label"}),
     "spike": frozenset({"transient", "repeated", "growing"}),
 }
-_LOSS: tuple[ModuleType, ...] = (nonfinite, explosion, spike, level_shift, slow_climb, plateau, loss_zero, resume)
+_LOSS: tuple[ModuleType, ...] = (
+    *(nonfinite, explosion, spike, level_shift, slow_climb, plateau, loss_zero, policy, resume),
+)
 CHAIN = 200  # steps: a passing fault this close before a lasting one belongs to it (D3-stop-1)
 
 
