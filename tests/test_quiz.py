@@ -33,7 +33,7 @@ from playbook.workflow.book import Library, open_book
 from playbook.workflow.ingest import look
 from playbook.workflow.learning import interview
 from playbook.workflow.learning.interview import DEPTHS
-from playbook.workflow.learning.progress import Answer, Progress, brier, calibration, weak_spots
+from playbook.workflow.learning.progress import Answer, Progress, brier, calibration, day_begin, weak_spots
 from playbook.workflow.learning.quiz import TEMPLATES, Deck, take
 from playbook.workflow.learning.quiz_cards import Card, Ground, Point, read_point
 from playbook.workflow.learning.quiz_marks import depth, heard, mark, read_number
@@ -611,6 +611,53 @@ def test_a_person_answers_corrects_and_leaves(store: str, cards: dict[str, Card]
     assert [m is not None and m.right for m in marks] == [True, False] and marks[1] is None
     assert progress.answers()[0].rating == 4, "easy"
     assert "is no choice" in out.export_text()
+
+
+def test_the_last_answer_is_taken_back(store: str, cards: dict[str, Card], choice: Card) -> None:
+    progress = Progress(store, "me", fuzz=False)
+    other = cards["written:largest-fp16-number"]
+    answer(progress, choice, right_answer(choice), NOW - timedelta(days=3))
+    before = progress._cards()
+    wrong = str(choice.best % len(choice.options) + 2 if choice.best == 0 else 1)
+    out = Typist(["u", wrong, "u", str(choice.best + 1), "70000", "u", "u", "q"])
+    marks = ask_cards([choice, other], None, progress, out, Words())
+    text = out.export_text()
+    assert "nothing to take back" in text and text.count("the last answer is taken back") == 3
+    assert marks == [None, None] and progress._cards() == before, "everything is as it was"
+    assert [a.score for a in progress.answers()] == [1.0], "and the answer of three days ago stays"
+    marks = ask_cards([choice], None, progress, Typist([wrong, "undo", str(choice.best + 1)]), Words())
+    assert marks[0] is not None and marks[0].right and len(progress.answers()) == 2
+
+
+def test_an_answer_given_elsewhere_since_then_is_not_taken_back(url: str, choice: Card) -> None:
+    here, there = Progress(url, "me", fuzz=False), Progress(url, "me", fuzz=False)
+    answer(here, choice, right_answer(choice), NOW)
+    answer(there, choice, right_answer(choice), NOW + timedelta(days=2))
+    assert here.take_back() is None and len(here.answers()) == 2
+    assert there.take_back() == choice.id and len(here.answers()) == 1
+    assert Progress(url, "me").take_back() is None
+
+
+def test_new_cards_have_a_daily_limit(store: str, deck: Deck) -> None:
+    progress = Progress(store, "me", fuzz=False)
+    first = deck.sheet(progress, count=10, now=NOW, new=4)
+    assert len(first) == 4
+    for card in first[:3]:
+        answer(progress, card, right_answer(card), NOW)
+    assert len(deck.sheet(progress, count=10, now=NOW, new=4)) == 1 and progress.new_since(day_begin(NOW)) == 3
+    assert deck.sheet(progress, count=10, now=NOW, new=3) == []
+    tomorrow = NOW + timedelta(days=1)
+    sheet = deck.sheet(progress, count=10, now=tomorrow, new=2)
+    assert {c.id for c in first[:3]} < {c.id for c in sheet} and len(sheet) == 5, "what is due comes all the same"
+    assert len(deck.sheet(progress, count=10, now=tomorrow)) == 10
+    assert len(deck.sheet(progress, count=10, seed=3, new=0)) == 10, "a seed is the same for everybody"
+
+
+def test_the_daily_limit_on_the_command_line(store: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["quiz", "--new-per-day", "0", "--db", store]) == 0
+    assert "new cards of today are done" in capsys.readouterr().out
+    assert run(["quiz", "progress", "--json", "--db", store]) == 0
+    assert json.loads(capsys.readouterr().out)["new_today"] == 0
 
 
 def test_a_spoken_answer_is_ticked_by_the_speaker(cards: dict[str, Card]) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from datetime import UTC, datetime
+from typing import Literal
 
 from rich.console import Console
 from rich.text import Text
@@ -12,7 +13,7 @@ from rich.text import Text
 from playbook.errors import PlaybookError
 from playbook.faces.quiz_screen import HELP, print_card, print_interview_question, print_mark, print_sat
 from playbook.faces.replies import Reply, ask, ask_many
-from playbook.faces.words import Words
+from playbook.faces.words import ENGLISH, Words
 from playbook.workflow.learning.interview import Sat, sit
 from playbook.workflow.learning.progress import Progress
 from playbook.workflow.learning.quiz import take
@@ -20,6 +21,7 @@ from playbook.workflow.learning.quiz_cards import Card, Point
 from playbook.workflow.learning.quiz_marks import Mark, heard, mark
 
 _LEAVE = ("q", "quit", "exit")
+_BACK = ("u", "undo")
 _EASY = "e"
 
 
@@ -44,15 +46,23 @@ def run(
 ) -> list[Mark | None]:
     """Ask, mark, explain, store. None for a card that was not answered. Raises for a file's answer that is none."""
     marks: list[Mark | None] = []
-    for place, card in enumerate(cards):
+    while len(marks) < len(cards):
+        place = len(marks)
+        card = cards[place]
         if not quiet:
             print_card(card, out, w, place + 1, len(cards))
+            if given is None and not place:
+                keys = w("u takes the last answer back, q leaves, and an answer followed by e was easy")
+                out.print(Text(keys, style="dim"))
         begun = time.monotonic()
         easy = False
         if given is None:
             answered = _person(card, out, w)
             if answered is None:
                 break
+            if answered == "back":
+                _take_back(marks, progress, out, w)
+                continue
             marked, easy = answered
             seconds = time.monotonic() - begun
         else:
@@ -70,7 +80,22 @@ def run(
         if not quiet:
             print_mark(card, marked, out, w, due)
         marks.append(marked)
+        if given is None and len(marks) == len(cards):
+            reply = ask(out, w("Enter ends, u takes the last answer back"))
+            if reply is not None and reply.lower() in _BACK:
+                _take_back(marks, progress, out, w)
     return marks + [None] * (len(cards) - len(marks))
+
+
+def _take_back(marks: list[Mark | None], progress: Progress, out: Console, w: Words) -> None:
+    """Take the last answer back, so that its card is asked again."""
+    if not marks:
+        out.print(Text(w("nothing to take back"), style="yellow"))
+    elif progress.take_back() is None:
+        out.print(Text(w("that card was answered elsewhere since then; its answer stays"), style="yellow"))
+    else:
+        marks.pop()
+        out.print(Text(w("the last answer is taken back; here is its card again"), style="yellow"))
 
 
 def _from(given: dict[str, Reply] | list[Reply], card: Card, place: int) -> Reply | None:
@@ -79,23 +104,29 @@ def _from(given: dict[str, Reply] | list[Reply], card: Card, place: int) -> Repl
     return given[place] if place < len(given) and given[place].text else None
 
 
-def _person(card: Card, out: Console, w: Words) -> tuple[Mark, bool] | None:
-    """(mark, was it easy) of a person's answer; None where the person leaves."""
+def _person(card: Card, out: Console, w: Words) -> tuple[Mark, bool] | Literal["back"] | None:
+    """(mark, was it easy) of a person's answer; None where the person leaves, "back" to the card before."""
     if card.form == "free":
         out.print(Text(w(HELP["free"]), style="dim"))
         text = ask_many(out)
         if text is None or text.strip().lower() in _LEAVE:
             return None
+        if text.strip().lower() in _BACK:
+            return "back"
         return mark(card, text, _ticks(card, text, out, w)), False
     while True:
         reply = ask(out, w(HELP[card.form]))
         if reply is None or reply.lower() in _LEAVE:
             return None
+        if reply.lower() in _BACK:
+            return "back"
         easy = reply.lower().endswith(f" {_EASY}")
         try:
             return mark(card, reply[:-2] if easy else reply), easy
         except PlaybookError as error:
-            out.print(Text(f"{w(error.problem.what)}: {error.problem.hint}; {w('q leaves')}", style="yellow"))
+            hint = error.problem.hint if w.code == ENGLISH else w(HELP[card.form])
+            keys = w("u takes the last answer back, q leaves")
+            out.print(Text(f"{w(error.problem.what)}: {hint}; {keys}", style="yellow"))
 
 
 def _ticks(card: Card, text: str, out: Console, w: Words) -> tuple[str, ...]:

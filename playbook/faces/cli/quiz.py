@@ -29,6 +29,13 @@ _lang = click.option("--lang", metavar="CODE", help="Language: en or zh.")
 @_level
 @click.option("--due", is_flag=True, help="Only cards that are due.")
 @click.option("--count", type=click.IntRange(1), help="How many (default 10; 4 in an interview).")
+@click.option(
+    "--new-per-day",
+    "new",
+    type=click.IntRange(0),
+    metavar="N",
+    help="The most new cards of one day; cards that are due always come.  [default: 20]",
+)
 @click.option("--seed", type=int, help="The same sheet for everybody who names the same number.")
 @click.option("--interview", is_flag=True, help="Spoken questions: time, free answer, key points, follow-ups.")
 @click.option(
@@ -46,6 +53,7 @@ def quiz(
     level: int | None,
     due: bool,
     count: int | None,
+    new: int | None,
     seed: int | None,
     interview: bool,
     answers: Path | None,
@@ -67,7 +75,7 @@ def quiz(
     deck, w = _deck(packs, lang)
     if interview:
         return _interview(deck, w, topic, level, count or 4, seed, answers, report, as_json)
-    return _sheet(deck, w, topic, level, due, count, seed, answers, report, as_json, db)
+    return _sheet(deck, w, topic, level, due, count, new, seed, answers, report, as_json, db)
 
 
 def _deck(packs: tuple[Path, ...], lang: str | None) -> tuple[Deck, Words]:
@@ -87,6 +95,7 @@ def _sheet(
     level: int | None,
     due: bool,
     count: int | None,
+    new: int | None,
     seed: int | None,
     answers: Path | None,
     report: Path | None,
@@ -98,7 +107,7 @@ def _sheet(
     from playbook.faces import quiz_loop
     from playbook.faces.quiz_screen import mark_document, print_end
     from playbook.faces.replies import replies
-    from playbook.workflow.learning.progress import Progress
+    from playbook.workflow.learning.progress import NEW_A_DAY, Progress
     from playbook.workflow.learning.quiz import COUNT
 
     given = replies(answers) if answers is not None else None
@@ -107,7 +116,8 @@ def _sheet(
     if isinstance(given, dict):
         cards = [_named(deck, item) for item in given]
     else:
-        cards = deck.sheet(progress, topic, level, due, count or COUNT, seed, datetime.now(UTC))
+        most = NEW_A_DAY if new is None else new
+        cards = deck.sheet(progress, topic, level, due, count or COUNT, seed, datetime.now(UTC), most)
     asks = given is None and not as_json and sys.stdin.isatty()
     out = common.console()
     marks: list[Mark | None] = [None] * len(cards)
@@ -130,6 +140,8 @@ def _sheet(
         print_end(done, out, w)
     elif due and not cards:
         click.echo(w("nothing is due"))
+    if not cards and not due and not as_json:
+        click.echo(w("nothing is due, and the new cards of today are done (--new-per-day)"))
     return 0
 
 
@@ -226,13 +238,14 @@ def progress(lang: str | None, as_json: bool, packs: tuple[Path, ...], db: str |
 
     from playbook.faces.quiz_screen import print_progress
     from playbook.knowledge.entries import LAYERS, SYMPTOMS
-    from playbook.workflow.learning.progress import Progress, brier, calibration, weak_spots
+    from playbook.workflow.learning.progress import Progress, brier, calibration, day_begin, weak_spots
     from playbook.workflow.learning.quiz import TEMPLATES
 
     deck, w = _deck(packs, lang)
     store = Progress(db)
     answers = store.answers()
     due = [item for item in store.due(datetime.now(UTC)) if item in deck.specs]
+    today = store.new_since(day_begin(datetime.now(UTC)))
     known = [item for item in store.seen() if item in deck.specs]
     if as_json:
         spots = {
@@ -240,7 +253,8 @@ def progress(lang: str | None, as_json: bool, packs: tuple[Path, ...], db: str |
             for name, among in (("layer", LAYERS), ("symptom", SYMPTOMS), ("template", tuple(TEMPLATES)))
         }
         common.emit({
-            "answers": len(answers), "due": len(due), "met": len(known), "cards": len(deck.specs), "weak": spots,
+            "answers": len(answers), "due": len(due), "met": len(known), "new_today": today,
+            "cards": len(deck.specs), "weak": spots,
             "brier": brier(answers), "calibration": calibration(answers),
         })  # fmt: skip
     else:

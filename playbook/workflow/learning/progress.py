@@ -20,8 +20,10 @@ from playbook.workflow.records.shelf import is_there, url_of
 
 if TYPE_CHECKING:
     from playbook.incidents.database import Database
+    from playbook.incidents.progress import Recorded
 
 RATINGS = {1: "again", 2: "hard", 3: "good", 4: "easy"}
+NEW_A_DAY = 20  # cards that are new to a learner, as in Anki: each of them comes back several times in the days after
 BINS = 5  # of the calibration of stated probabilities
 
 
@@ -56,6 +58,7 @@ class Progress:
         self.db = db
         self.learner = learner or who()
         self.fuzz = fuzz
+        self._done: list[Recorded] = []  # answers given through this object, for taking them back
 
     @contextmanager
     def _open(self) -> Iterator[Database]:
@@ -97,10 +100,28 @@ class Progress:
         row = {name: getattr(answer, name) for name in Answer.__slots__ if name not in ("item", "topics")}
         row["topics"] = json.dumps(sorted(answer.topics), ensure_ascii=False)
         with self._open() as database:
-            new = progress.record(
+            done = progress.record(
                 database, self.learner, item, lambda old: self._reviewed(old, item, digest, answer.rating, now), row
             )
-        return datetime.fromisoformat(new["due"])
+        self._done.append(done)
+        return datetime.fromisoformat(done.card["due"])
+
+    def take_back(self) -> str | None:
+        """Undo the answer that was given last through this object; returns its card, None where there is none."""
+        from playbook.incidents import progress
+
+        if not self._done:
+            return None
+        last = self._done.pop()
+        with self._open() as database:
+            return last.item if progress.take_back(database, self.learner, last) else None
+
+    def new_since(self, moment: datetime) -> int:
+        """Cards that were answered for the first time at `moment` (which knows its time zone) or later."""
+        first: dict[str, str] = {}
+        for answer in self.answers():
+            first.setdefault(answer.item, answer.at)
+        return sum(datetime.fromisoformat(at) >= moment for at in first.values())
 
     def _reviewed(
         self, old: Mapping[str, Any] | None, item: str, digest: str, rating: int, now: datetime
@@ -176,6 +197,11 @@ def brier(answers: Iterable[Answer]) -> float | None:
     """Mean Brier score of the stated probabilities (0 is perfect, 0.25 is "fifty-fifty" every time)."""
     told = [(a.stated - a.truth) ** 2 for a in answers if a.stated is not None and a.truth is not None]
     return round(sum(told) / len(told), 4) if told else None
+
+
+def day_begin(now: datetime) -> datetime:
+    """The midnight before a moment, in the time zone of this machine."""
+    return now.astimezone().replace(hour=0, minute=0, second=0, microsecond=0)
 
 
 def stamp(now: datetime) -> str:

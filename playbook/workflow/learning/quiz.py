@@ -13,7 +13,7 @@ from functools import cached_property
 from playbook.errors import PlaybookError
 from playbook.knowledge.entries import LAYERS, SYMPTOMS
 from playbook.workflow.learning import quiz_causes, quiz_curves, quiz_engine, quiz_fixes, quiz_written
-from playbook.workflow.learning.progress import Answer, Progress, stamp
+from playbook.workflow.learning.progress import Answer, Progress, day_begin, stamp
 from playbook.workflow.learning.quiz_cards import Card, Ground, Spec, dice
 from playbook.workflow.learning.quiz_marks import Mark
 from playbook.workflow.session import did_you_mean
@@ -90,8 +90,12 @@ class Deck:
         count: int = COUNT,
         seed: int | None = None,
         now: datetime | None = None,
+        new: int | None = None,
     ) -> list[Card]:
-        """Cards to ask. With `seed` the same for everybody; else what is due, then what is new (`due`: only that)."""
+        """Cards to ask. With `seed` the same for everybody; else what is due, then what is new (`due`: only that).
+
+        `new`: the most new cards of a day (None: no limit); those that were met today already count.
+        """
         specs = {s.id: s for s in self.matching(topic, level)}
         if seed is not None or progress is None or now is None:
             return self._made(_mixed(list(specs.values()), f"seed {seed or 0}"), count)
@@ -102,6 +106,8 @@ class Deck:
             return cards
         # A new card, or one whose texts have changed since it was learned.
         fresh = [s for s in specs.values() if s.id not in seen or s.id in {f.id for f in first}]
+        if new is not None:
+            count = min(count, len(cards) + max(0, new - progress.new_since(day_begin(now))))
         had = {c.id for c in cards}
         more = (s for s in _mixed(fresh, f"new {len(seen)}") if s.id not in had)
         return cards + self._made(more, count - len(cards))
