@@ -11,10 +11,11 @@ from rich.console import Console
 from rich.text import Text
 
 from playbook.errors import PlaybookError
+from playbook.faces.countdown import Countdown
 from playbook.faces.quiz_screen import HELP, print_card, print_interview_question, print_mark, print_sat
 from playbook.faces.replies import Reply, ask, ask_many
 from playbook.faces.words import ENGLISH, Words
-from playbook.workflow.learning.interview import Sat, sit
+from playbook.workflow.learning.interview import MINUTES, Sat, sit
 from playbook.workflow.learning.progress import Progress
 from playbook.workflow.learning.quiz import take
 from playbook.workflow.learning.quiz_cards import Card, Point
@@ -81,8 +82,8 @@ def run(
             print_mark(card, marked, out, w, due)
         marks.append(marked)
         if given is None and len(marks) == len(cards):
-            reply = ask(out, w("Enter ends, u takes the last answer back"))
-            if reply is not None and reply.lower() in _BACK:
+            said = ask(out, w("Enter ends, u takes the last answer back"))
+            if said is not None and said.lower() in _BACK:
                 _take_back(marks, progress, out, w)
     return marks + [None] * (len(cards) - len(marks))
 
@@ -159,7 +160,8 @@ def interview(
         if given is None:
             out.print(Text(w(HELP["free"]), style="dim"))
             begun = time.monotonic()
-            text = ask_many(out)
+            with Countdown(60 * MINUTES[card.spec.level], out) as clock:
+                text = ask_many(out, clock)
             if text is None or text.strip().lower() in _LEAVE:
                 break
             seconds = time.monotonic() - begun

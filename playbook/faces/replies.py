@@ -14,6 +14,7 @@ from typing import Any
 from rich.console import Console
 
 from playbook.errors import PlaybookError, only_file, reason
+from playbook.faces.countdown import Countdown
 from playbook.knowledge.loader import parse_yaml
 
 
@@ -84,12 +85,15 @@ def ask(out: Console, prompt: str) -> str | None:
         return None
 
 
-def ask_many(out: Console) -> str | None:
-    """Lines up to one with a single dot (or the end of the input); None where nothing was said at all."""
+def ask_many(out: Console, clock: Countdown | None = None) -> str | None:
+    """Lines up to one with a single dot (or the end of the input); None where nothing was said at all.
+
+    With a clock each line begins with the time that is left.
+    """
     lines: list[str] = []
     while True:
         try:
-            line = out.input("[dim]|[/] ")
+            line = out.input("[dim]|[/] " if clock is None else f"[dim]{clock.text():>5} |[/] ")
         except EOFError:
             return "\n".join(lines) if lines else None
         if line.strip() == ".":
