@@ -9,7 +9,7 @@ Blind when
     No loss was logged. Changes of code, libraries, mixture or hardware leave no trace in the metrics: absence here
     does not clear them.
 Easily mistaken for
-    A coincidence: epochs and resumes are frequent in long runs.
+    A coincidence: epochs and resumes are frequent in long runs. A row of a warm-up, which may double the rate.
 """
 
 from __future__ import annotations
@@ -29,6 +29,7 @@ OPTIONAL = ("lr", "batch_size", "seq_len", "epoch")
 KINDS = ("resume", "lr", "batch-size", "data")
 
 STEPS, SHARE, ROWS = 100, 0.01, 3  # the window before the onset: the largest of these
+SIDE, SMOOTH = 4, 2.5  # rows on each side, and times their changes: what a step of a schedule does not exceed
 LR_TIMES = 1.5  # a change of the learning rate inside the window that is no schedule
 
 
@@ -75,8 +76,11 @@ def _lr(shared: Shared, begin: Onset, low: float) -> list[Finding]:
         return []
     x = np.log(lr.values[index])
     change = np.abs(np.diff(x))
-    at = int(np.argmax(change))
-    rest = np.delete(change, at)
+    at, rows = int(np.argmax(change)), np.flatnonzero(lr.finite)
+    while change[at] >= np.log(LR_TIMES) and _of_schedule(lr, rows, int(index[at + 1])):
+        change[at] = 0.0
+        at = int(np.argmax(change))
+    rest = np.delete(np.abs(np.diff(x)), at)
     if (
         change[at] < np.log(LR_TIMES)
         or change[at] < 5.0 * float(np.median(rest))
@@ -87,6 +91,18 @@ def _lr(shared: Shared, begin: Onset, low: float) -> list[Finding]:
     text = f"learning rate goes from {n(float(lr.values[index[at]]))} to {n(float(lr.values[row]))}"
     text += f" at step {int(lr.steps[row])}"
     return [finding(NAME, "lr", lr, row, text, 0.85, numbers={"steps_before": float(begin.step - int(lr.steps[row]))})]
+
+
+def _of_schedule(lr: Curve, rows: np.ndarray, row: int) -> bool:
+    """True where a row is a step of a warm-up or of a smooth decay: as large as its neighbours in the rate itself."""
+    k = int(np.searchsorted(rows, row))
+    near = lr.values[rows[max(0, k - 1 - SIDE) : k + 1 + SIDE]]
+    k = min(k, 1 + SIDE)
+    step = float(near[k] - near[k - 1])
+    before, after = np.diff(near[:k]), np.diff(near[k:])
+    # of the first rows of all nobody can tell a leap from a ramp
+    first = step > 0 and len(before) < SIDE // 2 and int(lr.steps[rows[0]]) <= 2 * lr.spacing
+    return first or any(abs(step) <= SMOOTH * float(np.median(np.abs(d))) for d in (before, after) if len(d))
 
 
 def _moved(shared: Shared, metric: str, kind: str, begin: Onset, low: float, sure: float) -> list[Finding]:

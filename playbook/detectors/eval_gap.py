@@ -22,7 +22,7 @@ import numpy as np
 from playbook.detectors import stats
 from playbook.detectors.stats_curve import Curve
 from playbook.detectors.stats_onset import onset_of
-from playbook.detectors.stats_shared import DOUBTFUL, Shared, answer, blind, finding
+from playbook.detectors.stats_shared import DOUBTFUL, MENTION, NOTICED, Shared, answer, blind, finding
 from playbook.findings import Finding, Scan
 from playbook.series import Run
 
@@ -32,7 +32,7 @@ OPTIONAL = ()
 KINDS = ("eval-worse", "eval-jump", "train-only")
 
 LEAST = 4  # evaluations
-WORSE = math.log(1.1)
+WORSE, MUCH_WORSE = math.log(1.1), math.log(1.25)  # to be mentioned, and to doubt the run
 JUMP = math.log(1.5)
 SAME = math.log(1.1)
 
@@ -55,6 +55,8 @@ def look(shared: Shared) -> Scan:
     train = _train_at(loss, shared.good, steps)
     out = _jump(evaluation, index, x, train) or _worse(evaluation, index, x, train)
     out += _train_only(shared, evaluation, index, x, steps)
+    if out and all(f.confidence < NOTICED for f in out):
+        return Scan(NAME, "found", tuple(out))  # a mention, but nobody can say that they follow
     return answer(NAME, out, f"{len(index)} evaluations follow the training loss")
 
 
@@ -118,7 +120,7 @@ def _worse(evaluation: Curve, index: np.ndarray, x: np.ndarray, train: np.ndarra
             evaluation,
             int(index[low]),
             text,
-            DOUBTFUL,
+            DOUBTFUL if rise >= MUCH_WORSE else MENTION,
             numbers={"times": math.exp(min(rise, 500.0))},
         )
     ]

@@ -62,7 +62,8 @@ def look(shared: Shared) -> Scan:
         text = f"first loss {n(first)} at step {begin}, ln({count}) is {n(uniform)}"
         return answer(NAME, [finding(NAME, kind, loss, at, text, 0.9, numbers=numbers)], "")
     if first > 6.5 and away <= NEAR_GUESS * uniform:
-        text = f"first loss {n(first)} at step {begin} is near ln({count}) = {n(uniform)}"
+        text = f"first loss {n(first)} at step {begin} is near "
+        text += stats.uniform_name(first, None, NEAR_GUESS * uniform)
         return answer(NAME, [finding(NAME, "near", loss, at, text, 0.7, numbers=numbers)], "")
     if first > NO_VOCABULARY:
         text = f"first loss {n(first)} at step {begin} is above that of a guess over any vocabulary"

@@ -87,7 +87,8 @@ def _in_line(shared: Shared, line: np.ndarray) -> list[Finding]:
     # near zero every value is near some logarithm; from 2 classes on the distances mean something
     tight = 0.05 if dead else AT_UNIFORM if classes is not None or count in (2, 3, 4, 5, 10, 100, 1000) else 0.012
     if flat and middle > 0.6 and away < tight and sigma < max(NARROW, 0.004 * middle):
-        text = f"loss stands at {stats.number(middle)} for {n} rows, {away:.3f} from ln({count}), as of equal guesses"
+        text = f"loss stands at {stats.number(middle)} for {n} rows, {away:.3f} from "
+        text += f"{stats.uniform_name(middle, classes, sigma + away)}, as of equal guesses"
         sure = 0.9 if dead or abs(count - 2) < 1 or middle > 5 else 0.75
         return [finding(NAME, "uniform-output", loss, int(line[0]), text, sure, numbers=numbers)]
     fresh = first > 0.9 * math.log(classes) if classes else stats.nearest_uniform(first)[0] < 0.1 and first > FRESH_LOSS
@@ -158,7 +159,8 @@ def _entropy(shared: Shared) -> list[Finding]:
     if last < FRESH_LOSS or away > AT_UNIFORM or first > 0.7 * last or stats.mad_sigma(v[-part:]) > AT_UNIFORM:
         return []
     at = int(index[np.argmax(v > last - 0.1)])
-    text = f"entropy climbs from {stats.number(first)} to {stats.number(last)}, {away:.3f} from ln({count})"
+    text = f"entropy climbs from {stats.number(first)} to {stats.number(last)}, {away:.3f} from "
+    text += stats.uniform_name(last, shared.classes, AT_UNIFORM)
     numbers = {"first": first, "last": last, "classes": float(count)}
     return [finding(NAME, "uniform-output", entropy, at, text, 0.85, numbers=numbers)]
 
@@ -194,7 +196,8 @@ def _still(shared: Shared, line: np.ndarray, v: np.ndarray) -> list[Finding]:
         index, begin = int(line[0]), 0  # it never was better than a guess: the fault is there from the first row on
         step = int(loss.steps[index])
     if uniform:
-        text = f"loss stands at {stats.number(end)} from step {step}, {away:.4f} from ln({count}), as of equal guesses"
+        text = f"loss stands at {stats.number(end)} from step {step}, {away:.4f} from "
+        text += f"{stats.uniform_name(end, shared.classes, away)}, as of equal guesses"
         return [finding(NAME, "uniform-output", loss, index, text, 0.93, numbers=numbers)]
     text = f"loss repeats {end:.6g} from step {step} to the end ({rows} rows)"
     return [finding(NAME, "stuck", loss, index, text, 0.85 if begin > 0 else 0.8, numbers=numbers)]

@@ -29,6 +29,7 @@ CLASSES: tuple[int, ...] = (
     *(131072, 151643, 151646, 151936, 152064, 156032, 200019, 200064, 248320, 250002, 250112, 250680, 250880, 255000),
     *(256000, 256128, 256206, 262144, 262208),
 )
+SAME_VOCABULARY = 5e-4  # nats: what four printed decimals and rounding leave open
 LN_CLASSES = np.log(np.array(CLASSES, dtype=np.float64))
 
 
@@ -217,6 +218,22 @@ def nearest_uniform(value: float, classes: int | None = None) -> tuple[float, in
         return abs(value - math.log(classes)), classes
     index = int(np.argmin(np.abs(LN_CLASSES - value)))
     return abs(value - float(LN_CLASSES[index])), CLASSES[index]
+
+
+def uniform_name(value: float, classes: int | None, tolerance: float) -> str:
+    """What a loss that a uniform guess explains is called: ln(classes) where the number is known.
+
+    Usual vocabularies lie so close (50257 to 50432: 0.0035) that a value within `tolerance` names all that fit.
+    """
+    if classes is not None and classes > 1:
+        return f"ln({classes})"
+    near = np.flatnonzero(np.abs(LN_CLASSES - value) <= max(tolerance, SAME_VOCABULARY))
+    if not len(near):
+        near = np.array([int(np.argmin(np.abs(LN_CLASSES - value)))])
+    found = [CLASSES[k] for k in near.tolist()]
+    if len(found) == 1:
+        return f"ln({found[0]})"
+    return f"ln(V) of usual vocabularies (V = {found[0]} to {found[-1]})"
 
 
 def number(value: float) -> str:

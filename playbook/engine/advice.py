@@ -49,14 +49,20 @@ def first_aid(book: Book, shape: str | None, tables: Tables, belief: Belief) -> 
     """First aid for the symptom: what treats a likely cause too comes first, then the safest and quickest.
 
     Saving the scene costs minutes and can be regretted by nobody, so it comes before what changes the run on a guess.
+    What an observation calls for by itself (one bad rank: isolate it) comes before all, whatever the symptom.
     """
     share = dict(zip(tables.causes, belief.marginal, strict=True))
+    seen = {e.signal: e.state for e in belief.used}
     found = []
     for fix in book.fixes.values():
-        if fix.kind == "first-aid" and shape in fix.symptoms and fix.status != "deprecated":
-            chance = float(sum(share.get(cause, 0.0) for cause in fix.treats))
-            if fix.treats and chance < RULED_OUT:
-                continue
-            likely = chance >= LIKELY
-            found.append((not likely, RISK_MINUTES[fix.risk] + fix.minutes, fix.id))
-    return tuple(fix_id for _, _, fix_id in sorted(found)[:5])
+        called = any(seen.get(signal) in outcomes for signal, outcomes in fix.called_by.items())
+        if fix.kind != "first-aid" or fix.status == "deprecated" or not (called or shape in fix.symptoms):
+            continue
+        if any(seen.get(signal) in outcomes for signal, outcomes in fix.unless.items()):
+            continue
+        chance = float(sum(share.get(cause, 0.0) for cause in fix.treats))
+        if fix.treats and chance < RULED_OUT:
+            continue
+        likely = chance >= LIKELY
+        found.append((not called, not likely, RISK_MINUTES[fix.risk] + fix.minutes, fix.id))
+    return tuple(name for *_, name in sorted(found)[:5])

@@ -242,6 +242,8 @@ class Fix(Entry):
     kind: Literal["first-aid", "repair", "prevention"]
     treats: list[Id] = []  # causes
     symptoms: list[Id] = []  # for first aid
+    called_by: dict[Id, list[str]] = {}  # first aid: signal -> outcomes that call for it first, whatever the symptom
+    unless: dict[Id, list[str]] = {}  # first aid: signal -> outcomes with which it makes no sense
     summary: Text
     steps: Annotated[list[str], Field(min_length=1)]
     commands: list[Command] = []

@@ -46,6 +46,10 @@ def links(book: Book) -> Iterator[Link]:
             yield Link("treats", here, ("causes", name), fix.kind, tuple(fix.sources))
         for name in fix.symptoms:
             yield Link("first-aid", here, ("symptoms", name), fix.kind, tuple(fix.sources))
+        for kind, table in (("called-by", fix.called_by), ("unless", fix.unless)):
+            for signal, outcomes in table.items():
+                for outcome in outcomes:
+                    yield Link(kind, here, ("signals", signal), outcome, tuple(fix.sources))
         for signal, outcome in fix.tests.items():
             yield Link("tests", here, ("signals", signal), outcome, tuple(fix.sources))
     for case in book.cases.values():

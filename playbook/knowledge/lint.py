@@ -47,13 +47,17 @@ def _at(book: Book, kind: str, entry_id: str, what: str, hint: str, code: str) -
     return Problem(str(path) if path else f"{kind}/{entry_id}", 1, what, hint, code)
 
 
+# Arrows to a signal whose label is one of its outcomes.
+_WITH_OUTCOME = frozenset({"excludes", "tests", "called-by", "unless"})
+
+
 def dangling(book: Book, names: Names) -> Iterator[Problem]:
     """A reference to an entry, or an outcome, that is not there."""
     for link in links(book):
         kind, name = link.end
         if kind == "?" or name not in book.entries.get(kind, {}):
             yield _at(book, *link.start, f"{link.kind} names {name!r}, which is not there", "mend the id", "dangling")
-        elif link.kind in ("excludes", "tests") and link.label not in book.signals[name].outcomes:
+        elif link.kind in _WITH_OUTCOME and link.label not in book.signals[name].outcomes:
             yield _at(book, *link.start, f"{name} has no outcome {link.label!r}", "mend the outcome", "dangling")
     for cause in book.causes.values():
         for signal, link_ in cause.expects.items():

@@ -1,0 +1,159 @@
+"""What a log cannot show is not claimed, what contradicts itself is not said, and first aid fits what was seen."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import runs
+from lab import judge
+
+from playbook.detectors import scan
+from playbook.findings import Evidence, Finding
+from playbook.series import Run
+from playbook.workflow.ingest import look
+from playbook.workflow.session import Session
+
+BOOK = judge.library().book
+N = 1200
+
+
+def states(made: Run) -> dict[str, Evidence]:
+    return {e.signal: e for e in look(made, BOOK).evidence}
+
+
+def found(made: Run, detector: str) -> dict[str, Finding]:
+    (answer,) = scan(made, [detector])
+    return {f.kind: f for f in answer.findings}
+
+
+def first_aid(made: Run) -> tuple[str, ...]:
+    session = Session(BOOK, judge.library().tables)
+    session.observe(look(made, BOOK).evidence)
+    return session.diagnosis(explained=False).first_aid
+
+
+def ranked(fault: str, ranks: int = 8, seed: int = 0) -> Run:
+    rng = np.random.default_rng(seed)
+    base = runs.descent(N)
+    losses = {r: base + rng.normal(0, 0.04, N) for r in range(ranks)}
+    if fault == "apart":
+        losses[5][700:] *= 1.8
+    elif fault == "nan":
+        losses[5][700:] = np.nan
+    elif fault == "jump-of-all":
+        for values in losses.values():
+            values[700:] += 4.0
+    return runs.run(np.arange(N), {}, {"loss": losses})
+
+
+# --- one bad rank ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("fault", ["apart", "nan"])
+def test_one_bad_rank_is_isolated_first(fault: str) -> None:
+    made = ranked(fault)
+    seen = states(made)
+    assert seen["ranks-affected"].state == "one" and seen["ranks-affected"].rank == 5
+    assert seen["loss-looks-normal"].state == "no"
+    aid = first_aid(made)
+    assert aid[0] == "isolate-the-node"
+    assert not {"wait-two-hundred-steps-then-decide", "trial-at-a-third-of-the-rate", "roll-back-with-lower-rate"} & {
+        *aid
+    }
+
+
+def test_a_jump_of_all_ranks_isolates_nobody() -> None:
+    made = ranked("jump-of-all")
+    assert states(made)["ranks-affected"].state == "all"
+    assert "isolate-the-node" not in first_aid(made)
+
+
+# --- a plain file without restarts ----------------------------------------------------------------------------------
+
+
+def spiked(lr: np.ndarray | None = None, at: int = 700) -> Run:
+    rng = np.random.default_rng(3)
+    loss = runs.descent(N) + rng.normal(0, 0.04, N)
+    loss[at:] += 4.0
+    metrics = {"loss": loss, "grad_norm": np.exp(rng.normal(0, 0.2, N))}
+    return runs.run(np.arange(N), metrics if lr is None else metrics | {"lr": lr})
+
+
+def test_a_file_without_restarts_does_not_clear_a_resume() -> None:
+    assert "begins-at-resume" not in states(spiked())
+    jump = np.full(N, 1e-4)
+    jump[690:] = 1e-3
+    seen = states(spiked(jump))
+    assert seen["change-point"].state == "lr" and "begins-at-resume" not in seen
+
+
+# --- the learning rate before the onset -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("warm", [2, 5, 20, 60, 400])
+@pytest.mark.parametrize("every", [1, 10])
+def test_a_row_of_a_warm_up_is_no_change_point(warm: int, every: int) -> None:
+    for at in (8, 12, 30):
+        made = spiked(runs.cosine(N, 3e-4, warm), at)
+        kept = {key: runs.series(key[0], s.steps[::every], s.values[::every]) for key, s in made.series.items()}
+        assert "lr" not in found(Run(kept), "change_point"), at
+
+
+def test_the_tail_of_a_decay_is_no_change_point() -> None:
+    for rate in (np.linspace(3e-4, 0, N), 3e-4 * 0.5 * (1 + np.cos(np.pi * np.arange(N) / (N - 1)))):
+        for at in (N - 30, N - 12):
+            assert "lr" not in found(spiked(rate, at), "change_point")
+
+
+@pytest.mark.parametrize("ratio", [0.1, 2.0, 10.0])
+def test_a_leap_of_the_rate_is_a_change_point(ratio: float) -> None:
+    for base in (np.full(N, 3e-4), runs.cosine(N, 3e-4, 100)):
+        rate = base.copy()
+        rate[680:] *= ratio
+        assert found(spiked(rate), "change_point")["lr"].step == 680
+    inside = runs.cosine(N, 3e-4, 400)  # in the middle of a warm-up
+    inside[200:] *= 5.0
+    assert found(spiked(inside, 210), "change_point")["lr"].step == 200
+
+
+# --- evaluation -----------------------------------------------------------------------------------------------------
+
+
+def overfitted(last: float) -> Run:
+    """The evaluation has its minimum of 1.1 at a third of the run."""
+    rng = np.random.default_rng(1)
+    t = np.arange(N)
+    made = runs.run(t, {"loss": 2.5 * np.exp(-t / 300) + 0.3 + np.abs(rng.normal(0, 0.01, N))})
+    every = np.arange(49, N, 50)
+    values = np.interp(every, [0, N // 3, N], [2.4, 1.1, last]) + rng.normal(0, 0.004, len(every))
+    made.series["eval_loss", None] = runs.series("eval_loss", every, values)
+    return made
+
+
+def test_verdict_and_evaluation_say_the_same() -> None:
+    """Better or level: healthy. A little worse: healthy, and nobody says that it follows. Much worse: not decided."""
+    for last, verdict, state in ((0.9, "healthy", "follows"), (1.3, "healthy", None), (2.2, "undecided", "eval-worse")):
+        made = look(overfitted(last), BOOK)
+        seen = {e.signal: e.state for e in made.evidence}
+        assert (made.verdict, seen.get("eval-vs-train")) == (verdict, state), last
+    assert seen["loss-shape"] == "silent-degradation"
+
+
+# --- names of vocabularies ------------------------------------------------------------------------------------------
+
+
+def standing(level: float, config: dict[str, int] | None = None) -> Run:
+    rng = np.random.default_rng(2)
+    return runs.run(np.arange(300) * 10, {"loss": level + rng.normal(0, 0.004, 300)}, config=config)
+
+
+def test_one_vocabulary_is_named_only_where_it_is_known() -> None:
+    for vocabulary in (50257, 50304, 50432):
+        known, guessed = (standing(np.log(vocabulary), c) for c in ({"vocab_size": vocabulary}, None))
+        for detector in ("plateau", "first_loss"):
+            assert all(f"ln({vocabulary})" in f.because for f in found(known, detector).values())
+            told = found(guessed, detector)
+            assert told and all("usual vocabularies (V = " in f.because for f in told.values()), told
+            assert not any("ln(5" in f.because for f in told.values())
+    (binary,) = found(standing(np.log(2)), "plateau").values()
+    assert "ln(2)" in binary.because
