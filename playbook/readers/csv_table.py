@@ -6,26 +6,23 @@ without heavy imports, those above 5 MB by duckdb and only in the columns that c
 
 from __future__ import annotations
 
-from collections import deque
-from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
 
 from playbook.errors import PlaybookError
-from playbook.readers import held_out, tabular
+from playbook.readers import csv_bulk, held_out, tabular
 from playbook.readers.base import CERTAIN, RunBuilder
+from playbook.readers.csv_rows import LAST, Rows, cut
 from playbook.readers.names import epoch_name, plain, rank_name, step_names
 from playbook.readers.source import HEAD, Source
-from playbook.readers.table_shape import MARKERS, Shape, base_name, cell, column_names, detect, split, torn
+from playbook.readers.table_shape import Shape, base_name, column_names, detect, split
 
 NAME = "csv"
 TITLE = "Table of metrics (CSV, TSV, any delimiter)"
 
 _CURVES = frozenset(("loss", "train loss", "training loss", "eval loss", "val loss", "grad norm"))
 _LARGE = 5 << 20  # bytes; below, duckdb's import (0.1 s) costs more than it saves
-_RAGGED = 0.1  # share of short rows above which a table leaves out its last cells on purpose
-_LAST = 200  # rows before the last one that say how many digits are usual
 
 
 def sniff(head: bytes, path: Path) -> int:
@@ -64,22 +61,23 @@ def read(source: Source, builder: RunBuilder) -> None:
         raise PlaybookError(source.name, what, tabular.MAP_HINT, shape.first - 1 or 1)
     if (
         source.size > _LARGE
+        and (shape.delimiter not in csv_bulk.DELIMITERS or b'"' in head[head.find(b"\n") :])
         and shape.rough.isdisjoint(wanted)
         and not labels
         and _read_large(source, builder, shape, wanted)
     ):
         return
-    table = _read_lines(source, builder, shape, wanted, labels)
-    if not table.lines:
+    table = _rows(source, builder, shape, wanted, labels)
+    if not table.columns.size:
         raise PlaybookError(
             source.name,
             "the table has a header and no whole row",
             "check that the job has logged something",
             shape.first,
         )
-    columns = held_out.spread(table.columns(), table.labels)
+    columns = held_out.spread(table.columns.masked(), table.labels)
     builder.see(name for name in shape.names if name not in wanted and name not in labels)
-    tabular.fill(builder, columns, np.asarray(table.lines, np.int64), shape.first - 1 or 1)
+    tabular.fill(builder, columns, table.columns.lines(), shape.first - 1 or 1)
 
 
 def _needed(name: str, shape: Shape, builder: RunBuilder) -> bool:
@@ -89,112 +87,24 @@ def _needed(name: str, shape: Shape, builder: RunBuilder) -> bool:
     return builder.step_column is not None and plain(builder.step_column) == plain(name)
 
 
-@dataclass
-class _Rows:
-    """Cells read so far: per column the numbers and the rows where there was none."""
-
-    names: list[str]
-    values: dict[str, list[float]] = field(default_factory=dict)
-    holes: dict[str, list[int]] = field(default_factory=dict)
-    labels: dict[str, list[str]] = field(default_factory=dict)
-    lines: list[int] = field(default_factory=list)
-
-    def columns(self) -> dict[str, np.ma.MaskedArray]:
-        result = {}
-        for name in self.names:
-            mask = np.zeros(len(self.lines), bool)
-            mask[self.holes[name]] = True
-            result[name] = np.ma.MaskedArray(np.asarray(self.values[name], float), mask)
-        return result
+def _rows(source: Source, builder: RunBuilder, shape: Shape, wanted: list[str], labels: list[str]) -> Rows:
+    """All rows: plain lines by the megabyte, the others one by one."""
+    if shape.delimiter in csv_bulk.DELIMITERS and not labels:
+        rows, told = Rows(builder, shape, wanted, labels, source.inner), len(builder.problems)
+        if csv_bulk.read(source, rows):
+            rows.finish()
+            return rows
+        del builder.problems[told:]
+    return one_by_one(source, builder, shape, wanted, labels)
 
 
-def _read_lines(source: Source, builder: RunBuilder, shape: Shape, wanted: list[str], labels: list[str]) -> _Rows:
-    rows = _Rows(wanted, {name: [] for name in wanted}, {name: [] for name in wanted}, {name: [] for name in labels})
-    places = {name: place for place, name in enumerate(shape.names)}
-    width, delimiter = len(shape.names), shape.delimiter
-    short: list[tuple[int, list[str]]] = []
-    recent: deque[str] = deque(maxlen=_LAST)
-    conflict = False
-    for line, text, whole in source.marked_lines():
-        if line < shape.first or not text.strip():
-            continue
-        if text.startswith(MARKERS):
-            if not conflict:
-                builder.problem(line, "git merge-conflict marker; the rows of both sides are read", "resolve the merge")
-            conflict = True
-            continue
-        if text.lstrip()[:1] in "#%" or (delimiter == "|" and not text.strip("|-: \t")):
-            continue
-        simple = '"' not in text and delimiter not in " |"
-        cells = text.split(delimiter) if simple else split(text, delimiter)
-        if len(cells) > width and not any(part.strip() for part in cells[width:]):
-            cells = cells[:width]
-        if not whole and _cut(cells, width, [(split(other, delimiter) or [""])[-1] for other in recent]):
-            builder.problem(line, "the last line is cut; it is left out", "", "cut")
-            continue
-        recent.append(text)
-        if len(cells) != width:
-            renamed = _another_header(cells, source.inner)
-            if renamed is not None:
-                places, width = {name: place for place, name in enumerate(renamed)}, len(renamed)
-            elif len(cells) < width and whole:
-                short.append((line, cells))
-            else:
-                builder.problem(
-                    line, f"{len(cells)} cells where the header has {width}; the row is left out", "", "cells"
-                )
-            continue
-        if not _take(rows, places, cells, line, delimiter):
-            renamed = _another_header(cells, source.inner)
-            places = places if renamed is None else {name: place for place, name in enumerate(renamed)}
-    if len(short) > _RAGGED * (len(rows.lines) + len(short)):
-        for line, cells in short:
-            _take(rows, places, cells, line, delimiter)
-    else:
-        for line, cells in short:
-            builder.problem(line, f"{len(cells)} cells where the header has {width}; the row is left out", "", "cells")
+def one_by_one(source: Source, builder: RunBuilder, shape: Shape, wanted: list[str], labels: list[str]) -> Rows:
+    """All rows, each line looked at for itself."""
+    rows = Rows(builder, shape, wanted, labels, source.inner)
+    for number, text, whole in source.marked_lines():
+        rows.line(number, text, whole)
+    rows.finish()
     return rows
-
-
-def _cut(cells: list[str], width: int, before: list[str]) -> bool:
-    """Whether a last line without an end has lost something."""
-    return len(cells) < width or (bool(cells[-1].strip()) and torn(cells[-1], before))
-
-
-def _another_header(cells: list[str], path: Path) -> list[str] | None:
-    """The columns of a second header: a job that began again with other metrics appends one."""
-    names = column_names(cells, path)
-    if len(cells) < 2 or any(cell(text.strip()) is not None for text in cells):
-        return None
-    return names if step_names(names) or epoch_name(names) else None
-
-
-def _take(rows: _Rows, places: dict[str, int], cells: list[str], line: int, delimiter: str) -> bool:
-    """Add one row; False where it holds no number (a header again, or a row of another kind)."""
-    place = len(rows.lines)
-    found = 0
-    parsed: list[tuple[str, float | None]] = []
-    for name in rows.names:
-        column = places.get(name)
-        text = cells[column] if column is not None and column < len(cells) else ""
-        value: float | None
-        try:
-            value = float(text)
-        except ValueError:
-            value = cell(text.strip(), delimiter)
-        parsed.append((name, value))
-        found += value is not None
-    if not found:
-        return False
-    rows.lines.append(line)
-    for name, value in parsed:
-        if value is None:
-            rows.holes[name].append(place)
-        rows.values[name].append(0.0 if value is None else value)
-    for name, texts in rows.labels.items():
-        column = places.get(name)
-        texts.append(cells[column].strip() if column is not None and column < len(cells) else "")
-    return True
 
 
 def _read_large(source: Source, builder: RunBuilder, shape: Shape, wanted: list[str]) -> bool:
@@ -227,9 +137,9 @@ def _read_large(source: Source, builder: RunBuilder, shape: Shape, wanted: list[
             return False
         lines = source.line_count()
     size = len(read[chosen[0][0]])
-    last = [split(text.decode("utf-8", "replace"), shape.delimiter) for text in end.split(b"\n")[-_LAST:]]
+    last = [split(text.decode("utf-8", "replace"), shape.delimiter) for text in end.split(b"\n")[-LAST:]]
     before = [cells[-1] for cells in last[1:-1] if cells]
-    if not end.endswith(b"\n") and _cut(last[-1], len(shape.names), before):
+    if not end.endswith(b"\n") and cut(last[-1], len(shape.names), before):
         builder.problem(lines, "the last line is cut; it is left out", "", "cut")
         read, size, lines = {name: column[:-1] for name, column in read.items()}, size - 1, lines - 1
     numbered = np.arange(shape.first, shape.first + size, dtype=np.int64) if lines - shape.first + 1 == size else None

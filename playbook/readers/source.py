@@ -157,42 +157,37 @@ class Source:
         for number, text, _ in self.marked_lines():
             yield number, text
 
-    def marked_lines(self) -> Iterator[tuple[int, str, bool]]:
+    def marked_lines(self, limit: int = MAX_LINE) -> Iterator[tuple[int, str, bool]]:
         """As `lines`, and whether the line has its end: False only for a last line without one (perhaps cut)."""
-        for number, raw, whole in self.raw_lines():
+        for number, raw, whole in self.raw_lines(limit):
             text = decode(raw)
             if "\r" in text:
-                parts = text.split("\r")
-                for part in parts[:-1]:
-                    if part:
-                        yield number, part, True
-                if parts[-1] or len(parts) == 1:
-                    yield number, parts[-1], whole
+                yield from _parts(number, text, whole)
             else:
                 yield number, text, whole
 
-    def raw_lines(self) -> Iterator[tuple[int, bytes, bool]]:
-        """(line number, bytes without NUL and line end, whole) in UTF-8 or GBK; a line beyond `MAX_LINE` is cut."""
+    def raw_lines(self, limit: int = MAX_LINE) -> Iterator[tuple[int, bytes, bool]]:
+        """(line number, bytes without NUL and line end, whole) in UTF-8 or GBK; a line beyond `limit` is cut."""
         number, tail, cut = 0, b"", False
         for chunk in self.chunks():
             if b"\n" not in chunk:
-                if len(tail) < MAX_LINE:
+                if len(tail) < limit:
                     tail += chunk
                 elif (end := tail.rfind(b"\r")) > 0:  # an endless line of a progress bar is many short ones
-                    yield number + 1, _clean(tail[:end]), True
+                    yield number + 1, _clean(tail[:end], limit), True
                     tail = tail[end + 1 :] + chunk
                 else:
                     cut = True
                 continue
             pieces = chunk.split(b"\n")
-            pieces[0] = tail[:MAX_LINE] if cut else tail + pieces[0]
+            pieces[0] = tail[:limit] if cut else tail + pieces[0]
             cut = False
             for piece in pieces[:-1]:
                 number += 1
-                yield number, _clean(piece), True
+                yield number, _clean(piece, limit), True
             tail = pieces[-1]
         if tail:
-            yield number + 1, _clean(tail), False
+            yield number + 1, _clean(tail, limit), False
 
     def chunks(self) -> Iterator[bytes]:
         """The decompressed bytes piece by piece, UTF-16 turned into UTF-8, without mark. Ends silently at damage."""
@@ -263,6 +258,20 @@ class Source:
             Path(name).unlink(missing_ok=True)
 
 
+def marked(number: int, raw: bytes, whole: bool) -> Iterator[tuple[int, str, bool]]:
+    """What `Source.marked_lines` makes of one line: that of a progress bar is several."""
+    return _parts(number, decode(_clean(raw)), whole)
+
+
+def _parts(number: int, text: str, whole: bool) -> Iterator[tuple[int, str, bool]]:
+    parts = text.split("\r")
+    for part in parts[:-1]:
+        if part:
+            yield number, part, True
+    if parts[-1] or len(parts) == 1:
+        yield number, parts[-1], whole
+
+
 def decode(raw: bytes) -> str:
     """UTF-8, else GBK where the whole line is good GBK, else UTF-8 with marks for what is broken."""
     try:
@@ -311,9 +320,9 @@ def _some(stream: BinaryIO, size: int) -> bytes:
     return b"".join(parts)
 
 
-def _clean(piece: bytes) -> bytes:
+def _clean(piece: bytes, limit: int = MAX_LINE) -> bytes:
     if b"\0" in piece:
         piece = piece.replace(b"\0", b"")
-    if len(piece) > MAX_LINE and b"\r" not in piece:
-        piece = piece[:MAX_LINE]
+    if len(piece) > limit and b"\r" not in piece:
+        piece = piece[:limit]
     return piece.rstrip(b"\r")
