@@ -5,7 +5,7 @@ from __future__ import annotations
 from playbook.engine.belief import Belief
 from playbook.engine.tables import Tables
 from playbook.engine.value import MINUTES_PER_GPU_HOUR, WAITING_WEIGHT, RunSize
-from playbook.knowledge.entries import Fix
+from playbook.knowledge.entries import HOW_OFTEN, Fix
 from playbook.knowledge.loader import Book
 
 # What trying a fix may cost beyond its minutes, in minutes: the chance of harm times the harm.
@@ -17,6 +17,13 @@ MOST = 8
 LIKELY = 0.3
 # First aid against one cause is not shown when that cause is less probable than this.
 RULED_OUT = 0.01
+MOST_AIDS = 5
+# What is lost without first aid. A diagnosis takes about an hour, in which the GPUs run for nothing; a scene that is
+# gone is reproduced in an hour of work; the way back to an older healthy state is some 500 steps (a usual distance of
+# checkpoints, ledger D3-ckpt-1), run once more; a run that is meddled with without need is rolled back as well.
+BURN_HOURS = 1.0
+SCENE_MINUTES = 60.0
+STATE_STEPS = 500
 
 
 def fix_cost(fix: Fix, size: RunSize) -> float:
@@ -45,11 +52,14 @@ def repairs(book: Book, tables: Tables, belief: Belief, size: RunSize) -> tuple[
     return tuple(fix_id for _, fix_id in sorted(scored)[:MOST])
 
 
-def first_aid(book: Book, shape: str | None, tables: Tables, belief: Belief) -> tuple[str, ...]:
-    """First aid for the symptom: what treats a likely cause too comes first, then the safest and quickest.
+def first_aid(book: Book, shape: str | None, tables: Tables, belief: Belief, size: RunSize) -> tuple[str, ...]:
+    """First aid for the symptom by expected loss, before any cause is known.
 
-    Saving the scene costs minutes and can be regretted by nobody, so it comes before what changes the run on a guess.
-    What an observation calls for by itself (one bad rank: isolate it) comes before all, whatever the symptom.
+    What an observation calls for by itself (one bad rank: isolate it) comes before all, whatever the symptom; then what
+    treats a likely cause too; then what only looks and keeps, for it can be regretted by nobody and the next restart
+    overwrites it; then what changes the run. Within these the expected loss decides: what the aid averts, times how
+    often it does, against what it costs. On a thousand GPUs an hour of waiting outweighs a risk that one node would
+    not take.
     """
     share = dict(zip(tables.causes, belief.marginal, strict=True))
     seen = {e.signal: e.state for e in belief.used}
@@ -63,6 +73,23 @@ def first_aid(book: Book, shape: str | None, tables: Tables, belief: Belief) -> 
         chance = float(sum(share.get(cause, 0.0) for cause in fix.treats))
         if fix.treats and chance < RULED_OUT:
             continue
-        likely = chance >= LIKELY
-        found.append((not called, not likely, RISK_MINUTES[fix.risk] + fix.minutes, fix.id))
-    return tuple(name for *_, name in sorted(found)[:5])
+        found.append((not called, chance < LIKELY, fix.risk != "safe", round(-averted(fix, size), 9), fix.id))
+    return tuple(name for *_, name in sorted(found)[:MOST_AIDS])
+
+
+def averted(fix: Fix, size: RunSize) -> float:
+    """Minutes that a first aid is expected to save, less what it costs; below 0 it costs more than it saves."""
+    lost = losses(size)
+    return sum(HOW_OFTEN[often] * lost[kind] for kind, often in fix.averts.items()) - fix_cost(fix, size)
+
+
+def losses(size: RunSize) -> dict[str, float]:
+    """What is lost without first aid, in minutes, GPU-hours weighed in."""
+    again = STATE_STEPS * size.step_seconds / 3600
+    state = WAITING_WEIGHT * again * 60 + again * size.gpus * MINUTES_PER_GPU_HOUR
+    return {
+        "burn": BURN_HOURS * size.gpus * MINUTES_PER_GPU_HOUR,
+        "scene": SCENE_MINUTES,
+        "state": state,
+        "needless": state + RISK_MINUTES["medium"],
+    }

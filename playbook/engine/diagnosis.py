@@ -15,6 +15,7 @@ from playbook.engine.advice import first_aid, repairs
 from playbook.engine.belief import Belief, posterior
 from playbook.engine.explain import Reason, RuledOut, Tipping
 from playbook.engine.tables import SHAPE, Tables
+from playbook.engine.trial import Trial, trial
 from playbook.engine.value import Option, RunSize, options
 from playbook.findings import Evidence
 from playbook.knowledge.loader import Book
@@ -47,7 +48,10 @@ class Ranked:
 
 @dataclass(frozen=True, slots=True)
 class Diagnosis:
-    """The answer of the engine. `next` is None when nothing is worth asking; `healthy` when nothing is wrong."""
+    """The answer of the engine. `next` is None when nothing is worth asking; `healthy` when nothing is wrong.
+
+    `trial` is a harmless repair that is better tried than asked about (None where a question comes first).
+    """
 
     causes: tuple[Ranked, ...]
     coupled: tuple[tuple[str, str, float], ...]
@@ -61,6 +65,7 @@ class Diagnosis:
     fixes: tuple[str, ...]
     ruled_out: tuple[RuledOut, ...]
     tipping: Tipping | None
+    trial: Trial | None
     unmapped: tuple[Evidence, ...]
     belief: Belief
 
@@ -95,10 +100,11 @@ def diagnose(
         why_undecided=why,
         next=None if healthy or not plan or _certain(ranked) else plan[0],
         plan=() if healthy else tuple(plan[:8]),
-        first_aid=() if healthy else first_aid(book, shape, tables, belief),
+        first_aid=() if healthy else first_aid(book, shape, tables, belief, size or RunSize()),
         fixes=() if healthy else repairs(book, tables, belief, size or RunSize()),
         ruled_out=tuple(explain.ruled_out(tables, belief)) if explained else (),
         tipping=explain.tipping(tables, belief, known, frozenset(closed)) if explained and not healthy else None,
+        trial=trial(book, tables, belief, plan, size or RunSize()) if explained and not healthy else None,
         unmapped=belief.unmapped,
         belief=belief,
     )

@@ -85,6 +85,20 @@ def gains(tables: Tables, belief: Belief, known: Collection[str]) -> dict[str, f
     return result
 
 
+def outcome_beliefs(
+    tables: Tables, belief: Belief, known: Collection[str], signal: str
+) -> tuple[np.ndarray, np.ndarray]:
+    """(float64[o], float64[h + 1, o]): how probable each outcome of a signal is, and the causes after it.
+
+    Pairs keep their share, as in `gains`; the last row is "not in the book".
+    """
+    where = tables.columns[signal]
+    weights = _weights(tables, belief)
+    table = np.vstack([tables.likelihood[:, where], tables.background[None, where]])
+    after = weights[:, None] * table ** _exponents(tables, known)[where]
+    return weights @ table, after / np.maximum(after.sum(axis=0), 1e-300)
+
+
 def _weights(tables: Tables, belief: Belief) -> np.ndarray:
     return np.append(belief.marginal, belief.unknown)
 

@@ -122,6 +122,15 @@ def diagnose_document(
             "gpu_hours": diagnosis.next.cost.gpu_hours,
             "gain": round(diagnosis.next.gain, 4),
         },
+        "trial": None
+        if diagnosis.trial is None
+        else {
+            "fix": diagnosis.trial.fix,
+            "chance": round(diagnosis.trial.chance, 4),
+            "cost_minutes": round(diagnosis.trial.minutes, 1),
+            "minutes_if_tried": round(diagnosis.trial.if_tried, 1),
+            "minutes_if_asked": round(diagnosis.trial.if_asked, 1),
+        },
         "unmapped": [e.signal for e in diagnosis.unmapped],
         "incident": incident,
     }

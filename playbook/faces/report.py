@@ -13,9 +13,11 @@ from rich.table import Table
 from rich.text import Text
 
 from playbook.engine.diagnosis import Diagnosis, Ranked
+from playbook.engine.trial import Trial
 from playbook.engine.value import Option
 from playbook.faces.words import Words
 from playbook.findings import Evidence
+from playbook.knowledge.loader import Book
 from playbook.workflow.ingest import Ingested
 from playbook.workflow.missing import missing
 from playbook.workflow.session import Session
@@ -147,6 +149,42 @@ def print_diagnosis(
     if diagnosis.next is not None:
         out.print(f"[bold]{w('Next, most worth its cost')}[/]")
         out.print(Padding(question_panel(session, diagnosis.next, w, plain), (0, 0, 0, 1)))
+    if diagnosis.trial is not None:
+        out.print(trial_line(book, diagnosis.trial, w))
+
+
+def print_optimum(rows: Sequence[Mapping[str, Any]], out: Console) -> None:
+    """Expected minutes on the small parts of the book that are solved exactly, and their sum against the best."""
+    table = Table(box=None, padding=(0, 2, 0, 0), header_style="bold")
+    columns = ("best", "order", "engine", "fixed")
+    for name in (
+        "symptom",
+        "best possible",
+        "the engine's order",
+        "the engine's order and stop",
+        "order of the alphabet",
+    ):
+        table.add_column(name, justify="left" if name == "symptom" else "right")
+    for row in rows:
+        table.add_row(row["symptom"], *(f"{row[name]:.0f}" for name in columns))
+    best = sum(row["best"] for row in rows)
+    table.add_row(
+        "against the best", *(f"{sum(row[name] for row in rows) / best:.3f}" for name in columns), style="bold"
+    )
+    out.print("\n[bold]expected minutes on small parts of the book, solved exactly[/]")
+    out.print(table)
+
+
+def trial_line(book: Book, trial: Trial, w: Words) -> Text:
+    """A repair that is its own experiment: what it is, and the minutes that it is expected to save."""
+    text = w(
+        "Or try it at once: {fix} mends with {chance}; expected until mended: {tried} min, {asked} min asking first.",
+        fix=f"{book.fixes[trial.fix].title} ({trial.fix})",
+        chance=f"{trial.chance:.0%}",
+        tried=f"{trial.if_tried:.0f}",
+        asked=f"{trial.if_asked:.0f}",
+    )
+    return Text(text, style="green")
 
 
 def print_first_aid(session: Session, diagnosis: Diagnosis, out: Console, w: Words, plain: bool = False) -> None:
@@ -231,6 +269,8 @@ def print_evaluation(document: Mapping[str, Any], diagram: Sequence[Mapping[str,
             table.add_row(row["method"], f"{row['top1']:.1%}", f"{row['top3']:.1%}", *cost)
         out.print("\n[bold]against simpler methods[/]")
         out.print(table)
+    if document.get("optimum"):
+        print_optimum(document["optimum"], out)
     wrong = [c for c in document["per_case"] if c["rank"] != 1]
     if wrong:
         table = Table(box=None, padding=(0, 2, 0, 0), header_style="bold")

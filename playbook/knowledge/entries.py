@@ -23,6 +23,10 @@ HOW_OFTEN: dict[str, float] = {
     "almost_never": 0.03,
 }
 
+# What first aid keeps from being lost: GPU time while nothing gets better, evidence that the next restart overwrites,
+# a healthy state to go back to, or a healthy run that is meddled with.
+Loss = Literal["burn", "scene", "state", "needless"]
+
 Layer = Literal[
     "data", "numerics", "model", "optimization", "implementation", "communication", "hardware", "checkpoint"
 ]
@@ -242,6 +246,7 @@ class Fix(Entry):
     kind: Literal["first-aid", "repair", "prevention"]
     treats: list[Id] = []  # causes
     symptoms: list[Id] = []  # for first aid
+    averts: dict[Loss, HowOften] = {}  # for first aid: what is not lost, and how often it helps
     called_by: dict[Id, list[str]] = {}  # first aid: signal -> outcomes that call for it first, whatever the symptom
     unless: dict[Id, list[str]] = {}  # first aid: signal -> outcomes with which it makes no sense
     summary: Text
@@ -260,6 +265,8 @@ class Fix(Entry):
     def _aims(self) -> Fix:
         if self.kind == "first-aid" and not self.symptoms:
             raise ValueError("a first-aid fix needs `symptoms`")
+        if self.averts and self.kind != "first-aid":
+            raise ValueError("only a first-aid fix has `averts`")
         if self.kind != "first-aid" and not self.treats:
             raise ValueError("a repair or prevention needs `treats`")
         return self

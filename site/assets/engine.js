@@ -263,7 +263,7 @@
       healthy,
       next: healthy || !plan.length || certain ? null : plan[0],
       plan: healthy ? [] : plan.slice(0, 8),
-      firstAid: healthy ? [] : firstAid(tables, shape ? shape.state : null, belief),
+      firstAid: healthy ? [] : firstAid(tables, shape ? shape.state : null, belief, run),
       fixes: healthy ? [] : repairs(tables, belief, run),
       belief,
     };
@@ -303,6 +303,12 @@
     }, 0);
   }
 
+  // Minutes, with the run that judges it and its GPU-hours weighed in.
+  function fixCost(k, fix, size) {
+    const hours = (fix.gpuSteps * size.stepSeconds) / 3600;
+    return fix.minutes + k.waitingWeight * hours * 60 + hours * size.gpus * k.minutesPerGpuHour + k.riskMinutes[fix.risk] + 1;
+  }
+
   function repairs(tables, belief, size) {
     const { k } = tables;
     const scored = [];
@@ -310,23 +316,41 @@
       if (fix.kind !== "repair") return;
       const p = chance(tables, belief, fix);
       if (p < k.worthNaming) return;
-      const hours = (fix.gpuSteps * size.stepSeconds) / 3600;
-      const cost =
-        fix.minutes + k.waitingWeight * hours * 60 + hours * size.gpus * k.minutesPerGpuHour + k.riskMinutes[fix.risk] + 1;
-      scored.push([-p / cost ** 0.5, fix.id]);
+      scored.push([-p / fixCost(k, fix, size) ** 0.5, fix.id]);
     });
     return scored.sort((a, b) => a[0] - b[0] || byName(a[1], b[1])).slice(0, k.mostRepairs).map((s) => s[1]);
   }
 
-  function firstAid(tables, shape, belief) {
+  // What is lost without first aid, in minutes, GPU-hours weighed in.
+  function losses(k, size) {
+    const again = (k.stateSteps * size.stepSeconds) / 3600;
+    const state = k.waitingWeight * again * 60 + again * size.gpus * k.minutesPerGpuHour;
+    const burn = k.burnHours * size.gpus * k.minutesPerGpuHour;
+    return { burn, scene: k.sceneMinutes, state, needless: state + k.riskMinutes.medium };
+  }
+
+  // By expected loss: what an observation calls for by itself, then what treats a likely cause too, then what only looks
+  // and keeps, then what changes the run.
+  function firstAid(tables, shape, belief, size) {
     const { k } = tables;
+    const lost = losses(k, size);
+    const seen = new Map(belief.used.map((e) => [e.signal, e.state]));
+    const holds = (rules) => rules.some(([signal, outcomes]) => outcomes.includes(seen.get(signal)));
+    const averted = (fix) => fix.averts.reduce((sum, [kind, p]) => sum + p * lost[kind], 0) - fixCost(k, fix, size);
     return tables.fixes
-      .filter((fix) => fix.kind === "first-aid" && shape !== null && fix.symptoms.includes(shape))
+      .filter((fix) => fix.kind === "first-aid" && (holds(fix.calledBy) || (shape !== null && fix.symptoms.includes(shape))))
+      .filter((fix) => !holds(fix.unless))
       .filter((fix) => !fix.treats.length || chance(tables, belief, fix) >= k.ruledOut)
-      .map((fix) => [chance(tables, belief, fix) >= k.likely ? 0 : 1, k.riskMinutes[fix.risk] + fix.minutes, fix.id])
-      .sort((a, b) => a[0] - b[0] || a[1] - b[1] || byName(a[2], b[2]))
-      .slice(0, 5)
-      .map((row) => row[2]);
+      .map((fix) => [
+        holds(fix.calledBy) ? 0 : 1,
+        chance(tables, belief, fix) < k.likely ? 1 : 0,
+        fix.risk === "safe" ? 0 : 1,
+        Number((-averted(fix)).toFixed(9)),
+        fix.id,
+      ])
+      .sort((a, b) => a[0] - b[0] || a[1] - b[1] || a[2] - b[2] || a[3] - b[3] || byName(a[4], b[4]))
+      .slice(0, k.mostAids)
+      .map((row) => row[4]);
   }
 
   // (for, against) of one cause, strongest first: [{signal, state, weight}], weight in nats.

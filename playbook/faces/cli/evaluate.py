@@ -13,7 +13,11 @@ from playbook.faces.cli import common
 @click.command(short_help="Play case files: how often is the true cause first?")
 @click.argument("folder", type=click.Path(path_type=Path), metavar="DIR")
 @click.option("--split", type=click.Choice(["development", "test"]), help="Only the cases of this half.")
-@click.option("--baselines", is_flag=True, help="Judge the same cases by simpler methods too.")
+@click.option(
+    "--baselines",
+    is_flag=True,
+    help="Judge the same cases by simpler methods too, and the order of questions by the best possible one.",
+)
 @common.json_option
 @common.knowledge_option
 def evaluate(folder: Path, split: str | None, baselines: bool, as_json: bool, packs: tuple[Path, ...]) -> int:
@@ -30,9 +34,11 @@ def evaluate(folder: Path, split: str | None, baselines: bool, as_json: bool, pa
     document = use_case.summary(scores)
     if baselines:
         from playbook.workflow.baselines import baselines as judge_simply
+        from playbook.workflow.optimum import compare
 
         document["baselines"] = [asdict(row) for row in judge_simply(folder, library, split, common.narrator(as_json))]
         common.hush()
+        document["optimum"] = [asdict(row) for row in compare(library.book, library.tables)]
     if as_json:
         common.emit(document)
     else:

@@ -12,6 +12,7 @@ from typing import Any
 from playbook.engine import advice, belief, diagnosis, value
 from playbook.engine.tables import IMPOSSIBLE, SHAPE, Tables
 from playbook.faces.pages.shelf import Shelf
+from playbook.knowledge.entries import HOW_OFTEN
 from playbook.knowledge.loader import Book
 from playbook.workflow.session import UNKNOWN, UNSURE
 
@@ -44,6 +45,10 @@ def constants() -> dict[str, Any]:
         "mostRepairs": advice.MOST,
         "likely": advice.LIKELY,
         "ruledOut": advice.RULED_OUT,
+        "mostAids": advice.MOST_AIDS,
+        "burnHours": advice.BURN_HOURS,
+        "sceneMinutes": advice.SCENE_MINUTES,
+        "stateSteps": advice.STATE_STEPS,
         "gpus": value.RunSize().gpus,
         "stepSeconds": value.RunSize().step_seconds,
         "shape": SHAPE,
@@ -92,6 +97,9 @@ def numbers(book: Book, tables: Tables) -> dict[str, Any]:
             "minutes": f.minutes,
             "gpuSteps": f.gpu_steps,
             "risk": f.risk,
+            "calledBy": [[s, list(outcomes)] for s, outcomes in f.called_by.items()],
+            "unless": [[s, list(outcomes)] for s, outcomes in f.unless.items()],
+            "averts": [[kind, HOW_OFTEN[often]] for kind, often in f.averts.items()],
         }
         for f in book.fixes.values()
         if f.status != "deprecated"

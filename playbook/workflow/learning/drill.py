@@ -75,7 +75,7 @@ class Drill:
     def aids(self) -> tuple[str, ...]:
         """First aid for the symptom, best first."""
         belief = posterior(self.tables, self.alert)
-        return first_aid(self.book, self.symptom, self.tables, belief)
+        return first_aid(self.book, self.symptom, self.tables, belief, self.size)
 
     @cached_property
     def repairs(self) -> tuple[Fix, ...]:
