@@ -37,7 +37,9 @@ def print_ingest(found: Ingested, session: Session, out: Console, w: Words = Wor
     """Files, verdict, findings with file and line, blind spots."""
     run = found.run
     for file in run.files:
-        out.print(f"[bold]{escape(file.path)}[/]  {file.format}, {w('{n} rows', n=file.rows)}", soft_wrap=True)
+        out.print(
+            f"[bold]{escape(file.path)}[/]  {file.format}, {w.count(file.rows, '1 row', '{n} rows')}", soft_wrap=True
+        )
         for problem in file.problems[:5]:
             line = f":{problem.line}" if problem.line is not None else ""
             out.print(f"  [yellow]![/] {escape(file.path)}{line}: {escape(problem.what)}", soft_wrap=True)

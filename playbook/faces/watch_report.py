@@ -7,6 +7,7 @@ from typing import Any
 from playbook.faces.words import Words
 from playbook.workflow.watching.watch import Happening
 
+_GOES_ON = "the job goes on from step "
 _AIDS, _STEPS = 2, 4  # first aids and their steps that are shown at once
 
 
@@ -44,9 +45,12 @@ def happening_lines(item: Happening, w: Words) -> list[str]:
     clock = item.at.astimezone().strftime("%H:%M:%S")
     if item.kind == "incident":
         return [f"{clock} {w('INCIDENT')}: {_what(item, w)}", *_details(item, w)]
+    if item.kind == "known":
+        told = w("told before; --no-memory tells it again")
+        return [f"{clock} {w('still going on')}: {_what(item, w)} ({told})"]
     if item.kind in ("changed", "again", "over"):
         says = {"changed": w("now it is"), "again": w("again"), "over": w("over")}[item.kind]
-        return [f"{clock} {says}: {_what(item, w)}", f"  {item.alert['because']}"]
+        return [f"{clock} {says}: {_what(item, w)}", f"  {_because(item.alert['because'], w)}"]
     if item.problem is not None:
         word = w("waiting") if item.kind == "waiting" else "!"
         return [f"{clock} {word} {item.problem}"]
@@ -57,10 +61,19 @@ def happening_lines(item: Happening, w: Words) -> list[str]:
     formats = ", ".join(sorted({f.format for f in found.run.files}))
     step = found.run.step_range()[1]
     at = f", {w('step')} {step}" if step is not None else ""
-    head = f"{w('{n} files', n=len(found.run.files))} ({formats}), {w('{n} rows', n=rows)}{at}: {w(found.verdict)}"
+    files = w.count(len(found.run.files), "1 file", "{n} files")
+    head = f"{files} ({formats}), {w.count(rows, '1 row', '{n} rows')}{at}: {w(found.verdict)}"
     if item.kind == "end":
-        return [f"{clock} {w('end')} ({w(item.reason)}): {head}; {w('{n} incidents', n=item.incidents)}"]
+        return [
+            f"{clock} {w('end')} ({w(item.reason)}): {head}; {w.count(item.incidents, '1 incident', '{n} incidents')}"
+        ]
     return [f"{clock} {w('watching')} {head}"]
+
+
+def _because(text: str, w: Words) -> str:
+    """Why an incident is over; what a detector says stays as it is."""
+    step = text.removeprefix(_GOES_ON)
+    return w("the job goes on from step {step}", step=step) if step != text else w(text)
 
 
 def _what(item: Happening, w: Words) -> str:

@@ -27,6 +27,10 @@ class Words:
         found = self.table.get(text, text)
         return found.format(**values) if values else found
 
+    def count(self, n: int, one: str, many: str) -> str:
+        """`count(1, "1 file", "{n} files")`: English has a form for one; `many` is what is translated."""
+        return one if n == 1 and self.code == ENGLISH else self(many, n=n)
+
 
 @lru_cache
 def words(code: str | None = None) -> Words:

@@ -71,6 +71,7 @@ class Growing:
         self.found, self.notes, self.behind = found, list[Problem](), False
         self.tap = Tap(found.path)
         self.turned_at = 0  # lines before the first one of the file as it is now
+        self.anew = 0  # how often another run took the place of the one that was known
         self._rename, self._step, self._limit, self._held = rename, step, limit, held
         self._told: set[str] = set()
         self._fresh: bytes | None = None  # the beginning of a successor, until it is known what it is
@@ -138,6 +139,7 @@ class Growing:
             self._update(False)  # the end of the old content
             self._fresh = b""
         else:
+            self.anew += 1
             self._begin()
 
     def _decide(self, fresh: bytes) -> bool:
@@ -153,6 +155,7 @@ class Growing:
             anew = first is not None and known is not None and first <= known
         self._fresh = None
         if anew:
+            self.anew += 1
             self._begin(fresh)
         else:
             self.turned_at = self._text.lines

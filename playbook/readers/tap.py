@@ -23,6 +23,32 @@ class Took:
     behind: bool = False  # there is more than was taken
 
 
+@dataclass(frozen=True, slots=True)
+class Position:
+    """How far a file was read: which file it was, up to where, and the bytes before that place."""
+
+    device: int
+    inode: int
+    offset: int
+    proof: bytes
+
+    @property
+    def identity(self) -> tuple[int, int]:
+        return self.device, self.inode
+
+    def holds(self, path: Path) -> bool:
+        """Whether a file is this one and still begins with what was read of it."""
+        try:
+            status = path.stat()
+            if (status.st_dev, status.st_ino) != self.identity or status.st_size < self.offset:
+                return False
+            with path.open("rb") as file:
+                file.seek(self.offset - len(self.proof))
+                return file.read(len(self.proof)) == self.proof
+        except OSError:
+            return False
+
+
 class Tap:
     """One name that is read. Faults of the file system are raised as `OSError`, except that the file is not there."""
 
@@ -33,6 +59,21 @@ class Tap:
         self.retired: set[tuple[int, int]] = set()  # files that had the name before
         self._stamp: tuple[int, int] | None = None  # size and time of the last change
         self._proof = b""
+
+    def position(self) -> Position | None:
+        """Where we are; None before anything was read."""
+        return None if self.identity is None else Position(*self.identity, self.offset, self._proof)
+
+    def begin_with(self, old: Position) -> bool:
+        """Read first what had our name before and lies beside us now; False where it is not found."""
+        try:
+            with os.scandir(self.path.parent) as entries:
+                there = any(e.inode() == old.inode and old.holds(Path(e.path)) for e in entries)
+        except OSError:
+            return False
+        if there:
+            self.identity = old.identity
+        return there
 
     def changed(self) -> bool:
         """Whether size, time or identity are others than at the last call; nothing is read."""

@@ -27,6 +27,7 @@ from playbook.faces.cli import common
 @click.option("--max-seconds", type=click.FloatRange(0), metavar="SECONDS", help="End after this time.")
 @click.option("--until-incident", is_flag=True, help="End with the first incident.")
 @click.option("--from-now", is_flag=True, help="What is in the files already is no news.")
+@click.option("--no-memory", is_flag=True, help="Do not remember what was told; tell it again after a restart.")
 @click.option("--record", is_flag=True, help="Store each incident as it begins.")
 @click.option("--title", help="Title of the recorded incidents.")
 @click.option(
@@ -57,6 +58,7 @@ def watch(
     max_seconds: float | None,
     until_incident: bool,
     from_now: bool,
+    no_memory: bool,
     record: bool,
     title: str | None,
     command: str | None,
@@ -70,7 +72,8 @@ def watch(
     check: bool,
 ) -> int:
     """Follow metric files, logs and folders of ranks as they grow, are rotated or begin anew; say within one logging
-    interval that an incident began, with its first aid. Each incident alerts once. Memory does not grow with the files.
+    interval that an incident began, with its first aid. Each incident alerts once, also after a restart of the watch;
+    what happened meanwhile is told. Memory does not grow with the files.
 
     \b
     playbook watch logs/                                     until Ctrl-C
@@ -81,7 +84,7 @@ def watch(
     from playbook.errors import PlaybookError
     from playbook.faces.words import words
     from playbook.workflow.book import open_book
-    from playbook.workflow.watching import notify
+    from playbook.workflow.watching import memory, notify
     from playbook.workflow.watching.watch import Options
     from playbook.workflow.watching.watch import watch as follow
 
@@ -92,12 +95,15 @@ def watch(
     w = words(lang)
     targets = [notify.program(command)] if command else []
     targets += [notify.webhook(url, shape)] if url else []
-    options = Options(poll, max_seconds, until_incident, from_now, record, db, title)
+    mapped = common.parse_mapping(mapping)
+    receivers = [command or "", url or "", shape or "", f"record {db or ''}" if record else "", *sorted(mapping)]
+    kept = None if no_memory else memory.place(paths, receivers)
+    options = Options(poll, max_seconds, until_incident, from_now, record, db, title, kept)
     library = open_book(packs, lang=w.code)
     read = False
     last = None
     with _stopping() as (stop, caught):
-        for item in follow(paths, library, options, common.parse_mapping(mapping), notify.Sender(targets), stop):
+        for item in follow(paths, library, options, mapped, notify.Sender(targets), stop):
             _say(item, as_json, w)
             read = read or item.found is not None
             last = item

@@ -10,6 +10,7 @@ import json
 import os
 import re
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -67,7 +68,8 @@ def write(kept: Kept, root: Path | None = None) -> Path:
         aside.write_text(json.dumps(document(kept), ensure_ascii=True, allow_nan=False), "ascii")
         aside.replace(path)
     except OSError as error:
-        aside.unlink(missing_ok=True)
+        with suppress(OSError):
+            aside.unlink(missing_ok=True)
         raise PlaybookError(str(path), f"cannot be written: {error.strerror or error}", "set PLAYBOOK_HOME") from None
     return path
 

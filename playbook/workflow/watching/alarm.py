@@ -7,6 +7,7 @@ comes again (the next spike that recovers) is told as such and alarms nobody a s
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -25,12 +26,13 @@ CRASH = "hang-or-crash"
 SPIKES = frozenset(("transient-spike", "persistent-spike"))  # which of the two it is shows only later
 GOES_ON = 3  # rows behind the message of a crash that say the job runs again
 
-Kind = Literal["incident", "changed", "again", "over"]
+Kind = Literal["incident", "changed", "again", "over", "known"]
 
 
 @dataclass(frozen=True, slots=True)
 class News:
-    """`incident` alarms; `changed` (it became something else), `again` and `over` only inform."""
+    """`incident` alarms; `changed` (it became something else), `again`, `over` and `known` (told by an earlier watch)
+    only inform."""
 
     kind: Kind
     number: int  # of the incident, from 1
@@ -53,7 +55,7 @@ class _Seen:
 
 
 @dataclass
-class _Told:
+class Told:
     """An incident that was told, and how far it reaches (steps, and lines of each file)."""
 
     number: int
@@ -90,8 +92,9 @@ class Alarm:
 
     def __init__(self, shape: Signal) -> None:
         self._state = {(seen.detector, kind): state for seen in shape.seen_by for kind, state in seen.kinds.items()}
-        self._told: list[_Told] = []
+        self._told: list[Told] = []
         self._count = 0
+        self._at_start = 0  # incidents that an earlier watch told
 
     @property
     def count(self) -> int:
@@ -102,6 +105,36 @@ class Alarm:
     def open(self) -> bool:
         """Whether an incident is going on."""
         return any(told.open for told in self._told)
+
+    @property
+    def fresh(self) -> int:
+        """Incidents that this watch told itself."""
+        return self._count - self._at_start
+
+    @property
+    def told(self) -> tuple[Told, ...]:
+        """All that is remembered, for the next watch."""
+        return tuple(self._told)
+
+    def recall(self, told: Iterable[Told], count: int) -> None:
+        """What an earlier watch told is no news."""
+        self._told, self._count, self._at_start = list(told), count, count
+
+    def begin_anew(self, paths: Collection[str], found: Ingested) -> list[News]:
+        """Another run has begun in these files: their incidents are over, and the same steps may fail once more."""
+        now = _now(found.run)
+        lead = now.lead.origin.path if now.lead is not None else ""
+        news: list[News] = []
+        for told in self._told:
+            place = told.evidence.origin
+            if (place.path if place is not None else lead) not in paths:
+                continue
+            if told.open:
+                news.append(News("over", told.number, told.evidence, "another run began"))
+                self._end(told, now)
+            told.rolled_back, told.passing, told.reach = True, False, None
+            told.lines = {path: line for path, line in told.lines.items() if path not in paths}
+        return news
 
     def look(self, found: Ingested, known_from: dict[str, int] | None = None) -> list[News]:
         """What is new. `known_from`: first line of each file from which on no row was thinned away."""
@@ -127,7 +160,7 @@ class Alarm:
         now = _now(found.run)
         for told in self._told:
             self._end(told, now)
-        self._count = 0
+        self._count = self._at_start
 
     def _seen(self, found: Ingested) -> list[_Seen]:
         """The symptom, and each confident fault of the loss, in the order in which they began."""
@@ -148,7 +181,7 @@ class Alarm:
         # The symptom first among equals, for it is what the verdict names.
         return sorted(seen, key=lambda s: -1 if s.evidence.step is None else s.evidence.step)
 
-    def _owner(self, seen: _Seen, now: _Now) -> _Told | None:
+    def _owner(self, seen: _Seen, now: _Now) -> Told | None:
         """The incident that a fault belongs to."""
         for told in self._told:
             if told.open:
@@ -159,7 +192,7 @@ class Alarm:
         return None
 
     @staticmethod
-    def _belongs(told: _Told, seen: _Seen, now: _Now) -> bool:
+    def _belongs(told: Told, seen: _Seen, now: _Now) -> bool:
         step = seen.evidence.step
         if seen.place is not None and (last := told.lines.get(seen.place[0])) is not None and seen.place[1] <= last:
             return True
@@ -169,11 +202,11 @@ class Alarm:
             return False  # the same steps, run once more
         return told.reach is not None and step <= told.reach + now.slack
 
-    def _tell(self, seen: _Seen, now: _Now, news: list[News]) -> _Told:
+    def _tell(self, seen: _Seen, now: _Now, news: list[News]) -> Told:
         again = self._again(seen, now)
         if not again:
             self._count += 1
-        told = _Told(
+        told = Told(
             self._count,
             seen.evidence.state,
             seen.evidence.step,
@@ -204,7 +237,7 @@ class Alarm:
     def _young(evidence: Evidence, now: _Now) -> bool:
         return evidence.step is not None and now.high is not None and now.high - evidence.step <= CHAIN
 
-    def _change(self, told: _Told, seen: _Seen, found: Ingested, news: list[News]) -> None:
+    def _change(self, told: Told, seen: _Seen, found: Ingested, news: list[News]) -> None:
         """A fault of an incident that is known: tell where the verdict has another name for it now."""
         told.open = told.open or not seen.passing
         main = found.symptom
@@ -216,7 +249,7 @@ class Alarm:
             news.append(News("changed", told.number, main))
 
     def _close(
-        self, told: _Told, seen: list[_Seen], found: Ingested, now: _Now, known_from: dict[str, int], news: list[News]
+        self, told: Told, seen: list[_Seen], found: Ingested, now: _Now, known_from: dict[str, int], news: list[News]
     ) -> None:
         """Is an open incident over? And was one that was told as one more of its kind worse than that?"""
         because = ""
@@ -257,7 +290,7 @@ class Alarm:
                 news.append(News("over", told.number, told.evidence, f"the job goes on from step {step}"))
 
     @staticmethod
-    def _end(told: _Told, now: _Now) -> None:
+    def _end(told: Told, now: _Now) -> None:
         told.open = False
         told.reach, told.lines = now.high, dict(now.lines)
 
@@ -282,7 +315,7 @@ def _now(run: Run) -> _Now:
     return _Now(high, low, lines, lead)
 
 
-def _rows_behind(told: _Told, now: _Now) -> int:
+def _rows_behind(told: Told, now: _Now) -> int:
     """Rows of training that were logged behind what an incident was told by."""
     if now.lead is None:
         return 0

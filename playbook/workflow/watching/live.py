@@ -13,6 +13,7 @@ from playbook.readers import merge, walk
 from playbook.readers.follow import Growing
 from playbook.readers.history import LEAST, LIMIT, POINTS
 from playbook.readers.pieces import HELD
+from playbook.readers.tap import Position
 from playbook.series import Run
 
 BYTES = 32 << 20  # of text that is held, of all files together
@@ -34,6 +35,9 @@ class Follower:
         self._held = held
         self._files: dict[str, Growing] = {}
         self._polls = 0
+        self.fates: dict[str, str] = {}  # file of an earlier watch -> its name now, "" where it is no longer there
+        self._before: dict[str, Position] = {}
+        self._anew: dict[str, int] = {}
 
     def poll(self) -> bool:
         """Take what is new; True where there is something to look at."""
@@ -43,6 +47,26 @@ class Follower:
             fresh = growing.poll() or fresh
             self.behind = self.behind or growing.behind
         return fresh
+
+    def resume(self, before: Mapping[str, Position]) -> None:
+        """Go on where an earlier watch ended; to be called before the first poll."""
+        self._before = dict(before)
+
+    def positions(self) -> dict[str, Position]:
+        """How far every file was read."""
+        found = {name: growing.tap.position() for name, growing in self._files.items()}
+        return {name: position for name, position in found.items() if position is not None}
+
+    def begun_anew(self) -> set[str]:
+        """Files in which another run has begun since the last call."""
+        now = {name: growing.anew for name, growing in self._files.items()}
+        before, self._anew = self._anew, now
+        return {name for name, count in now.items() if count > before.get(name, 0)}
+
+    def turned(self, path: str) -> int:
+        """Lines of older files under the same name that come before the first line of the file as it is now."""
+        growing = self._files.get(path)
+        return growing.turned_at if growing is not None else 0
 
     def settle(self) -> None:
         """Take every file as it stands: nothing more will come."""
@@ -67,6 +91,18 @@ class Follower:
             found += growing.notes
             growing.notes.clear()
         return found
+
+    def taken(self) -> tuple[int, int]:
+        """(bytes taken so far, bytes that are there), of the files that are read piece by piece."""
+        taken = whole = 0
+        for growing in self._files.values():
+            try:
+                size = growing.found.path.stat().st_size
+            except OSError:
+                continue
+            whole += size
+            taken += min(growing.tap.offset, size)
+        return taken, whole
 
     def line(self, path: str, line: int) -> int:
         """The line in the file as it is now: lines that were renamed away with an older file are taken off."""
@@ -104,8 +140,21 @@ class Follower:
             except OSError:
                 continue
             if (status.st_dev, status.st_ino) not in known:  # a file that was renamed is followed already
-                self._files[item.name] = Growing(item, self._rename, self._step, limit, held)
+                self._files[item.name] = growing = Growing(item, self._rename, self._step, limit, held)
+                self._take_up(item.name, growing, found)
                 joined = True
         # In the order in which `read` takes them; files that are gone keep what they said.
         self._files = {name: self._files[name] for name in dict.fromkeys((*found, *self._files)) if name in self._files}
         return joined
+
+    def _take_up(self, name: str, growing: Growing, found: Mapping[str, walk.Found]) -> None:
+        """What became of a file of an earlier watch: still there, renamed, or gone."""
+        old = self._before.pop(name, None)
+        if old is None:
+            return
+        if old.holds(growing.found.path):
+            self.fates[name] = name
+            return
+        now = next((other for other, item in found.items() if old.holds(item.path)), "")
+        # A file that was renamed is read first, unless it is one of ours under its new name.
+        self.fates[name] = now or (name if growing.tap.begin_with(old) else "")

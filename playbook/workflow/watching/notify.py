@@ -45,6 +45,17 @@ class Sender:
         self._faults: queue.SimpleQueue[str] = queue.SimpleQueue()
         self._stop = threading.Event()
         self._thread: threading.Thread | None = None
+        self._open = 0  # alerts that are neither delivered nor given up
+        self._lock = threading.Lock()
+
+    @property
+    def idle(self) -> bool:
+        """Whether everything was delivered, or given up."""
+        return self._open == 0
+
+    def _count(self, change: int) -> None:
+        with self._lock:
+            self._open += change
 
     def send(self, document: Document) -> None:
         """Put an alert into the queue."""
@@ -53,6 +64,7 @@ class Sender:
         if self._thread is None:
             self._thread = threading.Thread(target=self._work, name="playbook-alerts", daemon=True)
             self._thread.start()
+        self._count(1)
         while True:
             try:
                 self._waiting.put_nowait(document)
@@ -60,6 +72,7 @@ class Sender:
             except queue.Full:
                 try:
                     self._waiting.get_nowait()
+                    self._count(-1)
                     self._faults.put(f"more than {QUEUE} alerts wait; the oldest was dropped")
                 except queue.Empty:
                     continue
@@ -95,6 +108,7 @@ class Sender:
                     self._faults.put(str(error))
                 except Exception as error:
                     self._faults.put(f"an alert was not delivered: {type(error).__name__}: {error}")
+            self._count(-1)
 
 
 def program(command: str) -> Target:

@@ -14,6 +14,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any, Literal
 
 from playbook.engine.diagnosis import Diagnosis
@@ -25,6 +26,9 @@ from playbook.workflow.ingest import Ingested, look
 from playbook.workflow.session import Session
 from playbook.workflow.watching.alarm import Alarm, News
 from playbook.workflow.watching.live import Follower
+from playbook.workflow.watching.memory import Memory, adapted
+from playbook.workflow.watching.memory import read as read_memory
+from playbook.workflow.watching.memory import write as write_memory
 from playbook.workflow.watching.notify import Document, Sender
 
 POLL = 1.0  # seconds between two looks
@@ -32,12 +36,18 @@ PATIENCE = 4.0  # times that the last look took: a look may cost a fifth of the 
 CAUSES = 3  # named in an alert
 AIDS = 3
 
-Kind = Literal["waiting", "reading", "incident", "changed", "again", "over", "problem", "end"]
+REMEMBER = 30.0  # seconds after which the places in the files are written down also without news
+
+# `known`: an earlier watch told it, and it still goes on.
+Kind = Literal["waiting", "reading", "known", "incident", "changed", "again", "over", "problem", "end"]
 
 
 @dataclass(frozen=True)
 class Happening:
-    """One thing that happened. `alert` is what an incident says as plain data; `found` the run as it was then."""
+    """One thing that happened. `alert` is what an incident says as plain data; `found` the run as it was then.
+
+    `incidents` are those that this watch told and those of an earlier one that still go on.
+    """
 
     kind: Kind
     at: datetime
@@ -51,7 +61,10 @@ class Happening:
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """How to watch. `seconds` None: until stopped; `from_now`: what is in the files at the start is no news."""
+    """How to watch. `seconds` None: until stopped; `from_now`: what is in the files at the start is no news.
+
+    `memory` is the file in which is kept what was told (`memory.place`); None: every watch begins anew.
+    """
 
     poll: float = POLL
     seconds: float | None = None
@@ -60,6 +73,7 @@ class Options:
     record: bool = False
     db: str | None = None
     title: str | None = None
+    memory: Path | None = None
 
 
 def watch(
@@ -76,10 +90,11 @@ def watch(
     follower = Follower(paths, rename)
     watcher = _Watcher(follower, library, options, sender)
     begun, reason = clock(), ""
+    yield from watcher.recall()
     while not reason:
         begin = clock()
         yield from watcher.look()
-        if options.until_incident and watcher.alarm.count:
+        if options.until_incident and watcher.alarm.fresh:
             reason = "an incident began"
         elif options.seconds is not None and clock() - begun >= options.seconds:
             reason = "the time is up"
@@ -103,6 +118,18 @@ class _Watcher:
         self._old = options.from_now  # while what is read was there when we came
         self._waiting: set[str] = set()
         self._told: set[str] = set()
+        self._memory = Memory()
+        self._written = (0.0, "")  # when and what was remembered last
+
+    def recall(self) -> Iterator[Happening]:
+        """Take up what an earlier watch left behind; to be called before the first look."""
+        if self.options.memory is None:
+            return
+        try:
+            self._memory = read_memory(self.options.memory)
+            self.follower.resume(self._memory.positions or {})
+        except PlaybookError as error:
+            yield self._happening("problem", problem=error.problem)
 
     def look(self) -> Iterator[Happening]:
         """One look at the files."""
@@ -114,6 +141,7 @@ class _Watcher:
         if fresh:
             yield from self._scan()
         self._old = self._old and self.follower.behind
+        yield from self._remember()
         yield from self._faults()
 
     def end(self, reason: str) -> Iterator[Happening]:
@@ -125,8 +153,27 @@ class _Watcher:
             self.follower.settle()
             yield from self._scan()
         self.sender.close()
+        yield from self._remember(last=True)
         yield from self._faults()
-        yield self._happening("end", self.found, reason=reason, incidents=self.alarm.count)
+        yield self._happening("end", self.found, reason=reason, incidents=self._incidents())
+
+    def _incidents(self) -> int:
+        """Those told by this watch, and older ones that are still open."""
+        new = self.alarm.count - self.alarm.fresh
+        return self.alarm.fresh + len({t.number for t in self.alarm.told if t.open and not t.again and t.number <= new})
+
+    def _remember(self, last: bool = False) -> Iterator[Happening]:
+        """Write down what was told, once all alerts are delivered, and now and then the places in the files."""
+        if self.options.memory is None or self.found is None or not (last or self.sender.idle):
+            return
+        now, state = time.monotonic(), repr([(t.number, t.open, t.symptom, t.rolled_back) for t in self.alarm.told])
+        if not last and state == self._written[1] and now - self._written[0] < REMEMBER:
+            return
+        self._written = now, state
+        try:
+            write_memory(self.options.memory, self.alarm.told, self.alarm.count, self.follower, self.found.run)
+        except PlaybookError as error:
+            yield from self._problem(error.problem.what, error.problem)
 
     def _scan(self) -> Iterator[Happening]:
         begun = self.found is not None
@@ -135,15 +182,27 @@ class _Watcher:
             if run is None:
                 return
             self.found = found = look(run, self.library.book)
+            anew = self.follower.begun_anew()
+            if not begun:
+                told, gone = adapted(self._memory.told, self.follower.fates, run)
+                self.alarm.recall(told, self._memory.count)
+                anew |= gone
+            news = self.alarm.begin_anew(anew, found) if anew else []
             if self._old:
                 self.alarm.skip(found)
+            older = [t for t in self.alarm.told if t.open and not begun]
             known = {f.path: self.follower.recent(f.path) for f in run.files}
-            news = self.alarm.look(found, known)
+            news += self.alarm.look(found, known)
         except Exception as error:  # whatever a row holds: the next one is watched
             yield from self._problem(f"the look failed: {type(error).__name__}: {error}")
             return
         if not begun:
             yield self._happening("reading", found)
+        for known_one in older:
+            if known_one.open:
+                item = News("known", known_one.number, known_one.evidence)
+                alert = {"event": "known"} | alert_of(item, found, self.library, self.follower)
+                yield Happening("known", datetime.now(UTC), found, item, alert, incidents=self._incidents())
         for item in news:
             yield from self._tell(item, found)
 
@@ -165,7 +224,7 @@ class _Watcher:
                 except Exception as error:
                     yield from self._problem(f"the incident was not recorded: {type(error).__name__}: {error}")
             self.sender.send(alert)
-        yield Happening(item.kind, at, found, item, alert, incidents=self.alarm.count)
+        yield Happening(item.kind, at, found, item, alert, incidents=self._incidents())
 
     def _faults(self) -> Iterator[Happening]:
         for note in self.follower.notes():
@@ -173,10 +232,10 @@ class _Watcher:
         for fault in self.sender.faults():
             yield from self._problem(fault)
 
-    def _problem(self, what: str) -> Iterator[Happening]:
+    def _problem(self, what: str, problem: Problem | None = None) -> Iterator[Happening]:
         if what not in self._told:
             self._told.add(what)
-            yield self._happening("problem", problem=Problem("watch", None, what))
+            yield self._happening("problem", problem=problem or Problem("watch", None, what))
 
     def _happening(
         self,
