@@ -22,7 +22,7 @@ import numpy as np
 
 from playbook.detectors import stats
 from playbook.detectors.stats_onset import Onset, onset_of
-from playbook.detectors.stats_ranks import Matrix, log_values, matrix, middle
+from playbook.detectors.stats_ranks import Matrix, log_values, matrix, middle, typical
 from playbook.detectors.stats_shared import Shared, answer, blind
 from playbook.findings import Finding, Scan
 from playbook.series import Run
@@ -110,7 +110,8 @@ def _apart(metric: str, m: Matrix) -> list[Finding]:
         return []
     x = log_values(m)
     off = x - middle(x, 0)[None, :]
-    usual = stats.MAD_TO_SIGMA * float(np.nanmedian(np.abs(off))) if np.isfinite(off).any() else 0.0
+    known = np.isfinite(off)
+    usual = stats.MAD_TO_SIGMA * typical(np.abs(off)) if known.any() else 0.0
     width = min(off.shape[1], 64)
     recent = middle(off[:, -width:], 1)
     limit = max(APART, APART_Z * 1.25 * usual / math.sqrt(width), 3.0 * usual)
@@ -134,9 +135,9 @@ def _apart(metric: str, m: Matrix) -> list[Finding]:
         }
         first = shown[0] if kind == "one" else None
         out.append(Finding(NAME, kind, metric, step, text, 0.75, rank=first, ranks=shown, numbers=numbers))
-    flat = off[np.isfinite(off)]
+    flat = off.ravel() if known.all() else off[known]
     news = max(3.0 * stats.tail_extreme(flat), 12.0 * usual, math.log(3.0)) if len(flat) else math.inf
-    high = np.where(np.isfinite(off), off, 0.0)
+    high = np.where(known, off, 0.0)
     peak = np.unravel_index(int(np.argmax(high)), high.shape)
     if not out and high[peak] > news:
         rank, step = int(m.ranks[peak[0]]), int(m.steps[peak[1]])

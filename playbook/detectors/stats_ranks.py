@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -28,7 +29,7 @@ def matrix(by_rank: dict[int, Series], around: int | None = None) -> Matrix | No
         return None
     series = list(filled.values())
     lead = series[0].steps
-    aligned = all(len(s) == len(lead) and np.array_equal(s.steps, lead) for s in series[1:])
+    aligned = all(s.steps is lead or (len(s) == len(lead) and np.array_equal(s.steps, lead)) for s in series[1:])
     aligned = aligned and bool((np.diff(lead) > 0).all())
     steps = lead if aligned else np.unique(np.concatenate([s.steps for s in series]))
     columns = slice(0, len(steps))
@@ -54,19 +55,44 @@ def matrix(by_rank: dict[int, Series], around: int | None = None) -> Matrix | No
 
 def log_values(m: Matrix) -> np.ndarray:
     """x of the matrix: logarithms of positive values, values over their spread where some are not; NaN kept."""
-    finite = m.values[np.isfinite(m.values)]
-    if not len(finite):
+    known = np.isfinite(m.values)
+    if known.all():
+        finite = m.values
+        if finite.size and finite.min() > 0:
+            return np.log(finite)
+    else:
+        finite = m.values[known]
+    if not finite.size:
         return m.values
     with np.errstate(invalid="ignore", divide="ignore"):
         if finite.min() > 0:
-            return np.where(np.isfinite(m.values), np.log(np.where(m.values > 0, m.values, 1.0)), np.nan)
+            return np.where(known, np.log(np.where(m.values > 0, m.values, 1.0)), np.nan)
         low, high = np.quantile(finite, [0.1, 0.9])
         unit = max(abs(float(np.median(finite))), float(high - low), 1e-12)
-        return np.where(np.isfinite(m.values), m.values / unit, np.nan)
+        return np.where(known, m.values / unit, np.nan)
 
 
 def middle(x: np.ndarray, axis: int) -> np.ndarray:
     """Median that skips NaN and is NaN, without a warning, where there is nothing else."""
-    some = np.isfinite(x).any(axis=axis)
+    known = np.isfinite(x)
+    if x.size and known.all():
+        return _halfway(np.ascontiguousarray(x if axis == 1 else x.T))
+    some = known.any(axis=axis)
     shape = np.expand_dims(some, axis)
     return np.where(some, np.nanmedian(np.where(shape, x, 0.0), axis=axis), np.nan)
+
+
+def typical(x: np.ndarray) -> float:
+    """The median of all entries that are not NaN; NaN where there are none."""
+    known = x.ravel()
+    if np.isnan(known).any():
+        known = known[~np.isnan(known)]
+    return float(_halfway(known[None, :])[0]) if len(known) else math.nan
+
+
+def _halfway(x: np.ndarray) -> np.ndarray:
+    """The median of each row of a matrix without NaN: what `np.median` says, without its second pass for NaN."""
+    count = x.shape[1]
+    parted = np.partition(x, count // 2, axis=1)
+    upper = parted[:, count // 2]
+    return upper.copy() if count % 2 else 0.5 * (parted[:, : count // 2].max(axis=1) + upper)

@@ -73,11 +73,14 @@ def readers() -> tuple[Reader, ...]:
     return tuple(_module(name) for name in TABLE)
 
 
-def claim(head: bytes, path: Path) -> Reader | None:
+def claim(head: bytes, path: Path, likely: Reader | None = None) -> Reader | None:
     """The reader with the highest score for this content (the first of the table among equals), None if all say 0.
 
-    A score of `CERTAIN` ends the search: the readers below are then not even imported.
+    A score of `CERTAIN` ends the search: the readers below are then not even imported. `likely` is asked first: a
+    thousand files of ranks have one format, and only one reader may be certain of a content.
     """
+    if likely is not None and likely.sniff(head, path) >= CERTAIN:
+        return likely
     best, owner = 0, None
     for name in TABLE:
         score = _module(name).sniff(head, path)
@@ -110,7 +113,7 @@ def read(
         if progress:
             progress(item.name)
         try:
-            reader, builder = _one(item, names, step)
+            reader, builder = _one(item, names, step, builders[-1][2] if builders else None)
         except PlaybookError as error:
             if not item.inside:
                 raise
@@ -151,15 +154,17 @@ def _all_found(names: Mapping[str, str], builders: list[RunBuilder]) -> None:
             raise PlaybookError(f"--map {metric}={raw}", f"no file has a column or name `{raw}`", hint)
 
 
-def _one(item: walk.Found, names: Mapping[str, str], step: str | None) -> tuple[Reader, RunBuilder]:
-    """Read one file."""
+def _one(
+    item: walk.Found, names: Mapping[str, str], step: str | None, likely: Reader | None = None
+) -> tuple[Reader, RunBuilder]:
+    """Read one file; `likely` is the reader of the file before."""
     spooled = spool_stdin(sys.stdin.buffer) if item.name == "-" else None
     try:
         source = Source(spooled or item.path, item.name)
         head = source.head()
         refuse.unusable(source, head)
         source.refuse_bomb()
-        reader = claim(head, source.inner)
+        reader = claim(head, source.inner, likely)
         if reader is None:
             raise refuse.unknown(source, head)
         builder = RunBuilder(item.name, reader.NAME, item.rank, names, step)

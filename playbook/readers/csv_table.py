@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 
 from playbook.errors import PlaybookError
-from playbook.readers import csv_bulk, held_out, tabular
+from playbook.readers import csv_bulk, csv_plain, held_out, tabular
 from playbook.readers.base import CERTAIN, RunBuilder
 from playbook.readers.csv_rows import LAST, Rows, cut
 from playbook.readers.names import epoch_name, plain, rank_name, step_names
@@ -61,7 +61,7 @@ def read(source: Source, builder: RunBuilder) -> None:
         raise PlaybookError(source.name, what, tabular.MAP_HINT, shape.first - 1 or 1)
     if (
         source.size > _LARGE
-        and (shape.delimiter not in csv_bulk.DELIMITERS or b'"' in head[head.find(b"\n") :])
+        and (shape.delimiter not in csv_plain.DELIMITERS or b'"' in head[head.find(b"\n") :])
         and shape.rough.isdisjoint(wanted)
         and not labels
         and _read_large(source, builder, shape, wanted)
@@ -89,7 +89,7 @@ def _needed(name: str, shape: Shape, builder: RunBuilder) -> bool:
 
 def _rows(source: Source, builder: RunBuilder, shape: Shape, wanted: list[str], labels: list[str]) -> Rows:
     """All rows: plain lines by the megabyte, the others one by one."""
-    if shape.delimiter in csv_bulk.DELIMITERS and not labels:
+    if shape.delimiter in csv_plain.DELIMITERS and not labels:
         rows, told = Rows(builder, shape, wanted, labels, source.inner), len(builder.problems)
         if csv_bulk.read(source, rows):
             rows.finish()

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any
 
 from playbook import places
@@ -36,6 +36,7 @@ class Table:
     ranks: Mapping[str, int]
 
 
+@lru_cache(maxsize=4096)
 def plain(raw: str) -> str:
     """The form in which names are compared: lower case, one blank for every run of joints."""
     return _JOINTS.sub(" ", raw.strip().lower()).strip()

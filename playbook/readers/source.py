@@ -89,6 +89,7 @@ class Source:
     path: Path
     name: str
     damage: list[str] = field(default_factory=list, compare=False)  # filled while reading a packed file
+    _heads: dict[int, bytes] = field(default_factory=dict, compare=False, repr=False)  # looked at once
 
     def open(self) -> BinaryIO:
         """The decompressed bytes; they end where a packed file is damaged, and `damage` says so."""
@@ -134,6 +135,11 @@ class Source:
 
     def head(self, size: int = HEAD) -> bytes:
         """The first bytes as a reader should see them: unpacked, UTF-8, without mark and without a NUL hole before."""
+        if size not in self._heads:
+            self._heads[size] = self._head(size)
+        return self._heads[size]
+
+    def _head(self, size: int) -> bytes:
         with self.open() as stream:
             data = _some(stream, size)
             skipped = len(data)
