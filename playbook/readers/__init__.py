@@ -109,9 +109,14 @@ def read(
     builders: list[tuple[walk.Found, RunBuilder, Reader]] = []
     reports: list[FileReport] = []
     stopped: PlaybookError | None = None
-    for item in found:
+    together: dict[int, RunBuilder] = {}  # tables under one header are read many at a time
+    looked = 0  # files up to here were looked at for that
+    for place, item in enumerate(found):
         if progress:
             progress(item.name)
+        if place in together:
+            builders.append((item, together.pop(place), builders[-1][2]))
+            continue
         try:
             reader, builder = _one(item, names, step, builders[-1][2] if builders else None)
         except PlaybookError as error:
@@ -121,6 +126,10 @@ def read(
             reports.append(FileReport(item.name, "unknown", 0, (error.problem,)))
             continue
         builders.append((item, builder, reader))
+        if place >= looked and place + 1 < len(found):
+            count, together = _alike(found[place + 1 :], item, builder, reader)
+            together = {place + 1 + index: one for index, one in together.items()}
+            looked = place + 1 + count
     if not builders:
         if stopped is not None and len(reports) == 1:
             raise stopped
@@ -131,6 +140,18 @@ def read(
         )
     _all_found(names, [builder for _, builder, _ in builders])
     return merge.merged(builders, reports)
+
+
+def _alike(
+    items: list[walk.Found], before: walk.Found, builder: RunBuilder, reader: Reader
+) -> tuple[int, dict[int, RunBuilder]]:
+    """(how many of `items` were looked at, builders of those that hold a table as `before` does, by their place)."""
+    if reader.NAME != "csv" or before.name == "-":
+        return 0, {}
+    from playbook.readers import csv_many
+
+    like = csv_many.pattern(before, builder)
+    return (0, {}) if like is None else csv_many.read(items, like, builder.rename, builder.step_column)
 
 
 def _metric(name: str, raw: str) -> str:

@@ -27,12 +27,16 @@ _ODD_START[[*b"#%<=>|\t\n\v\f\r \x1c\x1d\x1e\x1f", *range(128, 256)]] = True
 
 @dataclass(frozen=True, eq=False)
 class Lines:
-    """The lines of a block: where each starts and ends, which of them are plain (None: all), and the cells of these."""
+    """The lines of a block: where each starts and ends, which of them are plain (None: all), and the cells of these.
+
+    `loose`: some plain line has an empty cell too many at its end.
+    """
 
     starts: np.ndarray
     ends: np.ndarray
     plain: np.ndarray | None
     columns: dict[str, Column]
+    loose: bool
 
 
 class Reader:
@@ -54,6 +58,7 @@ class Reader:
         hits = np.flatnonzero((part == self._sign) | breaks)
         hits += low
         count = int(np.count_nonzero(breaks))
+        loose = False
         begin: np.ndarray | None = None  # where the cells of a line begin in `hits`; None where all lines are alike
         if len(hits) == count * width and (buffer[hits[width - 1 :: width]] == _NEWLINE).all():
             ends = hits[width - 1 :: width].copy()
@@ -67,6 +72,7 @@ class Reader:
             before = hits[np.maximum(last - 1, 0)]
             more = (cells == width + 1) & (ends - before == 1)  # an empty cell too many
             plain = (cells == width) | more
+            loose = bool(more.any())
             closes = np.where(more, before, ends)
         starts = np.empty(count, np.intp)
         starts[0] = low
@@ -95,7 +101,7 @@ class Reader:
             plain[empty if chosen is None else chosen[empty]] = False
             columns = {name: (v[keep], None if m is None else m[keep]) for name, (v, m) in columns.items()}
             chosen = np.flatnonzero(plain)
-        return Lines(starts, ends, chosen, columns)
+        return Lines(starts, ends, chosen, columns, loose)
 
     def _marked(
         self,

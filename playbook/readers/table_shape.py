@@ -24,7 +24,7 @@ _DELIMITERS = (",", "\t", ";", "|", " ")
 _COMMENT = ("#", "%", "//")
 _JUMP = 10  # times the largest value before it: more is a lost exponent rather than a spike
 _NUMBER = 64  # characters of the longest text that `number` takes for one
-_SAMPLE = 60  # lines that decide
+SAMPLE = 60  # lines that decide
 _UNIT = re.compile(
     r"([-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?)\s*"
     r"(?:%|[kmgt]i?b|[kmg]hz|w|c|°c|s|ms|us|it/s|tok/s|tokens/s|img/s|samples/s|[gm]b/s|[mbk])",
@@ -93,7 +93,7 @@ def detect(head: bytes, path: Path, whole: bool) -> Shape | None:
             comment = (place, line.lstrip("#%/ ")) if not numbered else comment
             continue
         numbered.append((place, line))
-        if len(numbered) >= _SAMPLE:
+        if len(numbered) >= SAMPLE:
             break
     if not numbered or len(numbered[0][1]) > MAX_LINE:
         return None

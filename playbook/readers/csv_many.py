@@ -1,0 +1,153 @@
+"""Many small tables under one header (a file a rank): their rows are read together, a megabyte at a time.
+
+To open and to look at a file of 5000 rows costs several times what its numbers do. A file is taken only where its
+header is byte for byte that of the table before it and every line is plain: then its reader, its shape and its rows are
+known, and it says what it would say alone. Any other file is left to be read by itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from playbook.errors import PlaybookError
+from playbook.readers import csv_plain, csv_table, held_out, refuse, tabular
+from playbook.readers.base import CERTAIN, RunBuilder
+from playbook.readers.csv_rows import Column
+from playbook.readers.digits import PAD
+from playbook.readers.source import HEAD, Source
+from playbook.readers.table_shape import SAMPLE, Shape, column_names, detect, split
+from playbook.readers.walk import Found
+
+_SMALL = 1 << 20  # bytes of a file that is read whole
+_BLOCK = 1 << 20  # bytes read together
+_SHARE = 0.3  # of the columns that must be wanted, and so known to hold numbers: what `detect` asks of a table
+
+
+@dataclass(frozen=True)
+class Pattern:
+    """The table before: its first line with its end, its shape, its wanted columns."""
+
+    header: bytes
+    shape: Shape
+    wanted: tuple[str, ...]
+
+
+def pattern(before: Found, builder: RunBuilder) -> Pattern | None:
+    """What further files must look like to be read as `before` was; None where its own look says too little."""
+    try:
+        source = Source(before.path, before.name)
+        head = source.head()
+    except (OSError, PlaybookError):
+        return None
+    shape = detect(head, source.inner, len(head) < HEAD)
+    header = head[: head.find(b"\n") + 1]
+    if shape is None or shape.first != 2 or shape.delimiter not in csv_plain.DELIMITERS or not header.isascii():
+        return None
+    if any(sign in header for sign in (b"\r", b"\0", b'"')) or held_out.label_columns(shape.names):
+        return None
+    earlier = ",\t;"[: ",\t;".index(shape.delimiter)]  # tried before this one
+    wanted = tuple(name for name in shape.names if csv_table.needed(name, shape, builder))
+    enough = len(wanted) >= _SHARE * len(shape.names) and any(builder.wants(name) for name in wanted)
+    if not enough or any(sign.encode() in header for sign in earlier) or csv_table.sniff(head, before.path) < CERTAIN:
+        return None
+    return Pattern(header, shape, wanted)
+
+
+def read(
+    items: Sequence[Found], like: Pattern, names: Mapping[str, str], step: str | None
+) -> tuple[int, dict[int, RunBuilder]]:
+    """(how many of `items` were looked at, the builders of those that could be read together)."""
+    done: dict[int, RunBuilder] = {}
+    held: list[tuple[int, bytes]] = []
+    size = place = 0
+    reader = csv_plain.Reader(like.wanted, like.shape.delimiter)
+
+    def together() -> None:
+        blocks = [body for _, body in held]
+        for (index, _), rows in zip(held, _rows(blocks, like, reader), strict=True):
+            if rows is not None:
+                builder = RunBuilder(items[index].name, csv_table.NAME, items[index].rank, names, step)
+                if _filled(builder, like, *rows):
+                    done[index] = builder
+        held.clear()
+
+    for place, item in enumerate(items):
+        body = _body(item, like) if item.name != "-" else None
+        if body is None:
+            break
+        if body:
+            held.append((place, body))
+            size += len(body)
+        if size >= _BLOCK:
+            together()
+            size = 0
+    else:
+        place = len(items)
+    together()
+    return place, done
+
+
+def _body(item: Found, like: Pattern) -> bytes | None:
+    """What stands below the header; nothing where the file must be read by itself, None where it is another table."""
+    try:
+        with item.path.open("rb") as stream:
+            if stream.read(len(like.header)) != like.header:
+                return None
+            body = stream.read(_SMALL + 1)
+            if len(body) > _SMALL or not body.endswith(b"\n") or body.find(b"\n", body.find(b"\n") + 1, HEAD) < 0:
+                return b""
+            refuse.unusable(Source(item.path, item.name), like.header + body[:512])
+    except (OSError, PlaybookError):
+        return b""
+    names = column_names(split(like.header[:-1].decode(), like.shape.delimiter), item.path)
+    return body if tuple(names) == like.shape.names else b""
+
+
+def _rows(bodies: list[bytes], like: Pattern, reader: csv_plain.Reader) -> list[tuple[int, dict[str, Column]] | None]:
+    """(count, columns) of each body; None where a line of it is not plain."""
+    if not bodies:
+        return []
+    block = b"".join((b"\0" * PAD, *bodies))
+    places = {name: place for place, name in enumerate(like.shape.names)}
+    found = reader.lines(block, PAD, len(block), places, len(like.shape.names))
+    if found is None or found.loose:
+        return [None for _ in bodies]
+    stops = np.searchsorted(found.ends, PAD + np.cumsum([len(body) for body in bodies]))
+    if found.plain is None:
+        kept = stops
+    else:
+        kept = np.searchsorted(found.plain, stops)
+    result: list[tuple[int, dict[str, Column]] | None] = []
+    start = begin = 0
+    for stop, end in zip(stops.tolist(), kept.tolist(), strict=True):
+        cut = slice(begin, end)
+        if end - begin != stop - start:
+            result.append(None)
+        else:
+            part = {name: (v[cut], None if m is None else m[cut]) for name, (v, m) in found.columns.items()}
+            result.append((end - begin, part))
+        start, begin = stop, end
+    return result
+
+
+def _filled(builder: RunBuilder, like: Pattern, count: int, columns: dict[str, Column]) -> bool:
+    """Hand the rows of one file to its builder; False where they are no run by themselves."""
+    lines = np.arange(2, count + 2, dtype=np.int64)
+    builder.columns = like.shape.names
+    builder.see(name for name in like.shape.names if name not in like.wanted)
+    sample = slice(0, SAMPLE)
+    holes = sum(int(missing[sample].sum()) for _, missing in columns.values() if missing is not None)
+    if len(columns) * min(count, SAMPLE) - holes < _SHARE * len(like.shape.names) * min(count, SAMPLE):
+        return False
+    masked = {}
+    for name, (values, missing) in columns.items():
+        hidden = missing if missing is not None and missing.any() else np.ma.nomask
+        masked[name] = np.ma.MaskedArray(values, hidden, copy=False)
+    try:
+        tabular.fill(builder, masked, lines, 1)
+    except PlaybookError:
+        return False
+    return True
