@@ -383,9 +383,9 @@ def test_large_tables_with_something_in_the_middle(
     assert small.get("loss").values[-1] == (0.2 if middle.startswith("step,lr") else 2.5 - 1999 / 1e4)
 
 
-@pytest.mark.parametrize("kind", ["csv", "jsonl"])
-def test_large_files_read_as_small_ones(kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """duckdb's way and the line by line way give the same series, lines and problems."""
+@pytest.mark.parametrize(("kind", "way"), [("csv", ""), ("jsonl", "columns"), ("jsonl", "duckdb")])
+def test_large_files_read_as_small_ones(kind: str, way: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The ways of large files and the line by line way give the same series, lines and problems."""
     rng = np.random.default_rng(3)
     text = [] if kind == "jsonl" else ["step,loss,grad_norm,rank,note\n"]
     for step in range(3000):
@@ -401,10 +401,13 @@ def test_large_files_read_as_small_ones(kind: str, tmp_path: Path, monkeypatch: 
             text += [f'{{"step": {step}, "loss": "n/a", "rank": 1, "opt": {{"grad_norm": 3.5}}}}\n']
     path = write(tmp_path / f"a.{kind}", "".join(text) + ("3000,2." if kind == "csv" else '{"step": 3000, "lo'))
     small = read([path])
-    from playbook.readers import csv_table, json_lines
+    from playbook.readers import csv_table, json_columns, json_lines
 
+    if way == "duckdb":
+        monkeypatch.setattr(json_columns, "read", lambda source, builder: False)
     monkeypatch.setattr(csv_table, "_LARGE", 1)
     monkeypatch.setattr(json_lines, "_LARGE", 1)
+    monkeypatch.setattr(json_lines, "_HUGE", 1)
     large = read([path])
     assert large.metrics == small.metrics and large.ranks == small.ranks == [0, 1]
     for key, series in small.series.items():

@@ -247,10 +247,13 @@ class RunBuilder:
 
 def _is_clock(values: np.ndarray) -> bool:
     """A `time` that only grows, or counts from 1970, is a clock and no duration."""
-    finite = values[np.isfinite(values)]
+    logged = np.isfinite(values)
+    finite = values if logged.all() else values[logged]
     if len(finite) < 3:
         return False
-    return bool(np.median(finite) > _EPOCHS or (len(finite) >= _CLOCK and (np.diff(finite) > 0).all()))
+    if 2 * np.count_nonzero(finite > _EPOCHS) > len(finite):
+        return True
+    return len(finite) >= _CLOCK and all(bool((part[1:] > part[:-1]).all()) for part in (finite[:_CLOCK], finite))
 
 
 def _joined(chunks: list[Chunk]) -> Chunk:

@@ -18,7 +18,7 @@ import numpy as np
 from playbook.errors import PlaybookError
 from playbook.readers import held_out, tabular
 from playbook.readers.base import RunBuilder, flat, number
-from playbook.readers.json_lines import objects, read_lines
+from playbook.readers.json_lines import MAX_ROW, gather, objects
 from playbook.readers.json_rows import Rows, counts_rows
 from playbook.readers.names import plain, step_names
 from playbook.readers.source import Source
@@ -69,7 +69,8 @@ def read(source: Source, builder: RunBuilder) -> bool:
     if odd.any() and lines is not None:
         rest = Rows(builder)
         builder.rows -= int(odd.sum())
-        read_lines(source, rest, frozenset(lines[odd].tolist()))
+        chosen = frozenset(lines[odd].tolist())
+        gather((item for item in source.marked_lines(MAX_ROW) if item[0] in chosen), rest)
         with suppress(PlaybookError):  # rows of other kinds need not hold a metric
             if rest.lines:
                 tabular.fill(builder, rest.columns(), np.asarray(rest.lines, np.int64), rest.lines[0], owner)

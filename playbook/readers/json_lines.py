@@ -1,13 +1,13 @@
 """JSON lines: one object a logged row (Detectron2, mmengine, DETR, LLaMA-Factory, fairseq, W&B history, own loops).
 
 Bare NaN and Infinity, numbers as texts, nested objects, rows of other kinds in between, merge-conflict markers and a
-cut last line are all met in the wild. Files above 8 MB are read by duckdb, in the keys that can become metrics.
+cut last line are all met in the wild. Large files are read a column at a time, with the same result.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +24,9 @@ from playbook.readers.table_shape import MARKERS
 NAME = "jsonl"
 TITLE = "JSON lines"
 
-_LARGE = 8 << 20  # bytes
+MAX_ROW = 32 << 20  # bytes of one row: a table of samples or a long text may stand beside its numbers
+_LARGE = 1 << 20  # bytes above which columns are read at once ...
+_HUGE = 8 << 20  # ... and by duckdb where the rows have too many shapes for that
 _DECODER = json.JSONDecoder()
 
 
@@ -50,24 +52,27 @@ def sniff(head: bytes, path: Path) -> int:
 
 def read(source: Source, builder: RunBuilder) -> None:
     if source.size > _LARGE:
+        from playbook.readers import json_columns
+
+        if json_columns.read(source, builder):
+            return
+    if source.size > _HUGE:
         from playbook.readers import json_large
 
         if json_large.read(source, builder):
             return
     rows = Rows(builder)
-    read_lines(source, rows)
+    gather(source.marked_lines(MAX_ROW), rows)
     if not rows.lines:
         raise PlaybookError(source.name, "no line holds a JSON object", "write one object a line")
     tabular.fill(builder, rows.columns(), np.asarray(rows.lines, np.int64), rows.lines[0])
 
 
-def read_lines(source: Source, rows: Rows, only: frozenset[int] | None = None) -> None:
-    """Gather the rows of all lines (or of the lines in `only`), telling of what is no row."""
+def gather(lines: Iterable[tuple[int, str, bool]], rows: Rows) -> None:
+    """Take the rows of (line number, text, whether it has its end), telling of what is no row."""
     builder = rows.builder
     conflict, broken = False, 0
-    for line, text, whole in source.marked_lines():
-        if only is not None and line not in only:
-            continue
+    for line, text, whole in lines:
         text = text.strip()
         if not text:
             continue

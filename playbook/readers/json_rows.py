@@ -32,12 +32,8 @@ class Rows:
 
     def add(self, row: Mapping[str, Any], line: int) -> None:
         """One row; `line` is its line in the file."""
-        if any(isinstance(value, Mapping) for value in row.values()):
-            row = dict(flat(row))
-        if "value" in row:
-            row = _long(row)
+        row, held = _flattened(row)
         keys = tuple(row)
-        held = _held(row)
         layout = self._layouts.get((keys, held))
         if layout is None:
             layout = self._layouts[keys, held] = self._layout(row, held)
@@ -53,6 +49,12 @@ class Rows:
             places.append(place)
             values.append(value)
 
+    def named(self, row: Mapping[str, Any]) -> list[tuple[str, Any]]:
+        """(raw name, value) of what `add` would take from a row; nothing is added."""
+        row, held = _flattened(row)
+        named = ((self._name(key, held), value) for key, value in row.items())
+        return [(name, value) for name, value in named if name is not None]
+
     def columns(self) -> dict[str, np.ma.MaskedArray]:
         """name -> masked float64[rows]."""
         size = len(self.lines)
@@ -67,16 +69,19 @@ class Rows:
     def _layout(self, row: Mapping[str, Any], held: bool) -> list[tuple[str, tuple[list[int], list[float]]]]:
         layout = []
         for key, value in row.items():
-            if counts_rows(key, self.builder):
-                name = key
-            else:
-                name = HELD + key if held else key
-                if not self.builder.wants(name):
-                    if number(value) is not None:
-                        self.builder.see([name])
-                    continue
-            layout.append((key, self._points.setdefault(name, ([], []))))
+            name = self._name(key, held)
+            if name is not None:
+                layout.append((key, self._points.setdefault(name, ([], []))))
+            elif number(value) is not None:
+                self.builder.see([HELD + key if held else key])
         return layout
+
+    def _name(self, key: str, held: bool) -> str | None:
+        """The raw name under which a key's numbers are kept; None where they can become no metric."""
+        if counts_rows(key, self.builder):
+            return key
+        name = HELD + key if held else key
+        return name if self.builder.wants(name) else None
 
 
 def counts_rows(key: str, builder: RunBuilder) -> bool:
@@ -84,6 +89,15 @@ def counts_rows(key: str, builder: RunBuilder) -> bool:
     if builder.step_column is not None and plain(builder.step_column) == plain(key):
         return True
     return bool(step_names([key]) or epoch_name([key]) or rank_name([key]))
+
+
+def _flattened(row: Mapping[str, Any]) -> tuple[Mapping[str, Any], bool]:
+    """(the row without nesting, whether it is one of a validation)."""
+    if any(isinstance(value, Mapping) for value in row.values()):
+        row = dict(flat(row))
+    if "value" in row:
+        row = _long(row)
+    return row, _held(row)
 
 
 def _held(row: Mapping[str, Any]) -> bool:
