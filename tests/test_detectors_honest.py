@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import runs
@@ -157,3 +159,76 @@ def test_one_vocabulary_is_named_only_where_it_is_known() -> None:
             assert not any("ln(5" in f.because for f in told.values())
     (binary,) = found(standing(np.log(2)), "plateau").values()
     assert "ln(2)" in binary.because
+
+
+# --- kinds of losses ------------------------------------------------------------------------------------------------
+
+
+def named(raw: str, metrics: dict[str, np.ndarray]) -> Run:
+    """A run whose loss was logged under a name of its own."""
+    made = runs.run(np.arange(len(metrics["loss"])), metrics)
+    made.series["loss", None] = replace(made.series["loss", None], raw=raw)
+    return made
+
+
+def test_the_loss_of_an_adversary_swings() -> None:
+    for seed in range(8):
+        rng = np.random.default_rng(seed)
+        loss = np.abs(2.5 + runs.smooth(rng, N, 1.0, 0.97) + rng.normal(0, 0.3, N))
+        for raw in ("g_loss", "train/loss_D", "G_GAN", "Loss_G", "generator_loss"):
+            assert look(named(raw, {"loss": loss}), BOOK).verdict == "healthy", (seed, raw)
+    broken = np.full(N, 2.0)
+    broken[800:] = np.nan
+    assert look(named("g_loss", {"loss": broken}), BOOK).verdict == "incident"
+
+
+def test_a_kl_alone_does_not_hide_a_jump() -> None:
+    """An autoencoder logs its KL, too; only a policy makes the loss say nothing."""
+    rng = np.random.default_rng(0)
+    t = np.arange(N)
+    loss = 90 + 300 * np.exp(-t / 30) + rng.normal(0, 1, N)
+    kl = 20 * (1 - np.exp(-t / 60))
+    assert look(named("loss", {"loss": loss, "kl": kl}), BOOK).verdict == "healthy"
+    annealed = loss + 14 * np.clip(t / 400, 0, 1)  # the weight of the term grows: so does the loss
+    assert look(named("loss", {"loss": annealed, "kl": kl}), BOOK).verdict == "healthy"
+    loss[700:] *= 4
+    jumped = look(named("loss", {"loss": loss, "kl": kl}), BOOK)
+    assert jumped.verdict == "incident" and jumped.symptom is not None and jumped.symptom.step == 700
+
+
+def test_a_squared_error_may_start_anywhere_and_end_at_nothing() -> None:
+    rng = np.random.default_rng(0)
+    loss = 10 ** (1 - 6 * (1 - np.exp(-np.arange(N) / 400))) * np.exp(rng.normal(0, 0.2, N))
+    assert look(runs.run(np.arange(N), {"loss": loss}), BOOK).verdict == "healthy"
+
+
+def test_a_late_fall_of_the_evaluation_leaves_noise_near_nothing() -> None:
+    """Grokking: the evaluation falls to a hundredth and scatters there by multiples."""
+    rng = np.random.default_rng(0)
+    t = np.arange(400)
+    made = runs.run(t, {"loss": 4.6 * np.exp(-t / 30) + 0.002})
+    late = 4.6 * np.exp(-np.maximum(t - 260, 0) / 15) + 0.01
+    made.series["eval_loss", None] = runs.series("eval_loss", t, np.abs(late + rng.normal(0, 0.02, 400)))
+    assert look(made, BOOK).verdict == "healthy"
+
+
+def test_a_running_mean_begins_anew_with_each_epoch() -> None:
+    for seed in range(8):
+        rng = np.random.default_rng(seed)
+        t = np.arange(1000)
+        raw = 0.4 + 2 * np.exp(-t / 200) + rng.normal(0, 0.15, 1000)
+        loss = np.concatenate([np.cumsum(raw[e : e + 100]) / np.arange(1, 101) for e in range(0, 1000, 100)])
+        assert look(runs.run(t, {"loss": loss, "epoch": t // 100}), BOOK).verdict == "healthy", seed
+
+
+def test_the_last_of_several_spikes_is_like_the_ones_before() -> None:
+    rng = np.random.default_rng(0)
+    loss = 2.0 * np.exp(rng.normal(0, 0.02, N))
+    for at in (300, 500, 800, N - 8):
+        loss[at : at + 20] += 8.0 * np.exp(-np.arange(len(loss[at : at + 20])) / 6)
+    (answer,) = scan(runs.run(np.arange(N), {"loss": loss}), ["spike"])
+    assert {f.kind for f in answer.findings if f.step == N - 8} == {"transient"}
+    alone = 2.0 * np.exp(rng.normal(0, 0.02, N))
+    alone[N - 8 :] += 8.0
+    (answer,) = scan(runs.run(np.arange(N), {"loss": alone}), ["spike"])
+    assert "persistent" in {f.kind for f in answer.findings}

@@ -208,6 +208,20 @@ def test_a_last_line_without_end_is_told_and_not_taken(tmp_path: Path) -> None:
     assert [problem.code for problem in run.files[0].problems] == ["cut"]
 
 
+def test_losses_of_adversaries_are_rows(tmp_path: Path) -> None:
+    """The log of image translation: a generator's loss, counted by images of an epoch."""
+    lines = [
+        f"(epoch: {e}, iters: {i}, time: 0.214, data: 0.003) G_GAN: {1.5 + i / 1000:.3f} D_real: 0.412 D_fake: 0.398 \n"
+        for e in (1, 2)
+        for i in (100, 200, 300)
+    ]
+    path = tmp_path / "loss_log.txt"
+    path.write_text("".join(lines))
+    loss = read(path).get("loss")
+    assert loss is not None and loss.raw == "G_GAN"
+    assert loss.values.tolist() == [1.6, 1.7, 1.8] * 2 and (np.diff(loss.steps) > 0).all()
+
+
 def test_a_text_without_rows_or_notable_lines_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "notes.log"
     path.write_text("Dear diary!\nthe weather was fine at 10:00:00 and nothing happened.\n")

@@ -22,7 +22,7 @@ import math
 import numpy as np
 
 from playbook.detectors import stats
-from playbook.detectors.stats_shared import DOUBTFUL, Shared, answer, blind, finding
+from playbook.detectors.stats_shared import DOUBTFUL, MENTION, Shared, answer, blind, finding
 from playbook.findings import Finding, Scan
 from playbook.series import Run
 
@@ -35,6 +35,7 @@ LEAST = 20  # rows
 FRESH = (6.5, 13.0)  # nats: ln of vocabularies of 700 to 440,000
 LOW = 0.1  # nats a token: below the entropy of any text that was not seen before
 NOTHING = 0.02  # nats: what no order of words leaves
+REGRESSION = 1e-3  # below it a loss of unknown kind is a squared error
 COLLAPSE = 0.2  # of the level
 ROWS = 8  # in which a collapse happens
 
@@ -91,7 +92,8 @@ def _in_line(shared: Shared, line: np.ndarray) -> list[Finding]:
         below = np.flatnonzero(stats.block_medians(v, 4) < LOW)
         index = int(line[min(int(below[0]) * 4, len(v) - 1)]) if len(below) else int(line[-1])
         text = f"loss starts at {stats.number(first)} like a fresh model and ends at {stats.number(last)}"
-        sure = DOUBTFUL
+        # without a vocabulary it may be a regression, which goes on through the decades
+        sure = DOUBTFUL if known is not None or last > REGRESSION else MENTION
         if known is not None and last < NOTHING:
             text += f", of a vocabulary of {math.exp(known):.0f}"
             sure = 0.75

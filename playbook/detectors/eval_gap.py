@@ -32,8 +32,9 @@ OPTIONAL = ()
 KINDS = ("eval-worse", "eval-jump", "train-only")
 
 LEAST = 4  # evaluations
-WORSE, MUCH_WORSE = math.log(1.1), math.log(1.25)  # to be mentioned, and to doubt the run
+WORSE, MUCH_WORSE = math.log(1.1), math.log(1.5)  # to be mentioned, and to doubt the run
 JUMP = math.log(1.5)
+NOTHING = 0.05  # of the highest evaluation: a ratio below it says nothing
 SAME = math.log(1.1)
 
 
@@ -78,7 +79,7 @@ def _jump(evaluation: Curve, index: np.ndarray, x: np.ndarray, train: np.ndarray
     with np.errstate(invalid="ignore", divide="ignore"):
         calm = ~(train[1:] > train[:-1] * math.exp(SAME))
     jumps = np.flatnonzero((rise > JUMP) & (rise > 6.0 * noise) & calm)
-    jumps = jumps[jumps >= 1]
+    jumps = jumps[(jumps >= 1) & (x[1:][jumps] > x.max() + math.log(NOTHING))]
     if not len(jumps):
         return []
     k = int(jumps[0]) + 1
@@ -108,7 +109,7 @@ def _worse(evaluation: Curve, index: np.ndarray, x: np.ndarray, train: np.ndarra
     rise = float(np.median(tail[-max(1, len(tail) // 4) :]) - x[low])
     noise = max(stats.diff_sigma(x), 1e-3)
     down = np.isfinite(train[low]) and np.isfinite(train[-1]) and train[-1] < train[low]
-    if rise < max(WORSE, 3.0 * noise) or stats.trend(tail) < 0.5 or not down:
+    if rise < max(WORSE, 3.0 * noise) or stats.trend(tail) < 0.5 or not down or x[-1] < x.max() + math.log(NOTHING):
         return []
     n = stats.number
     text = f"evaluation loss has its minimum {n(math.exp(x[low]))} at step {int(evaluation.steps[index[low]])} and is "

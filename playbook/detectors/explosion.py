@@ -60,7 +60,7 @@ def look(shared: Shared) -> Scan:
             continue
         kind = "early" if _soon(shared, loss, seg, e.start) else "late"
         sure = 0.9 if e.final_rise >= TIMES else 0.8
-        if shared.reinforcement:
+        if shared.no_measure:
             sure = min(sure, MENTION)
         out.append(_told(loss, kind, e.start, e.base, e.top, e.final, sure, e.broken))
     return answer(NAME, out, "the loss ends near its best level")
@@ -98,7 +98,7 @@ def _early(shared: Shared, loss: Curve, seg: Segment) -> list[Finding]:
     # a bump before it that was climbed down from belongs to it: the run was unstable from there on
     bump = np.flatnonzero(rise_now[:at] > TIMES)
     at = int(bump[0]) + 1 if len(bump) else at
-    if not shared.domain.log or shared.reinforcement:
+    if not shared.domain.log or shared.no_measure:
         sure = min(sure, MENTION)
     base, top = shared.domain.value(float(best[at - 1])), float(loss.values[horizon[at:]].max())
     return [_told(loss, "early", int(horizon[at]), base, top, shared.domain.value(final), sure, dead)]

@@ -37,6 +37,7 @@ RISE = math.log(1.15)  # the least change: noise of a few tenths is none (D3-def
 # a planned switch of the data stays below the first; what is above the second is the size of a spike
 SWITCH, BIG = math.log(1.6), math.log(2.5)
 SKIP_ROWS = 50  # rows of a fresh start: descent and warm-up
+LIKE, OFTEN = 0.6, 3  # share of a rise, and other places with such a one: the loss wanders
 MOST = 10
 
 
@@ -119,10 +120,20 @@ def _sharp(x: np.ndarray, sigma: float, width: int) -> list[tuple[int, float, fl
         earlier = float(np.median(right) - np.median(x[max(0, at - 4 * width) : at]))
         # in heavy noise the eight rows tell little: they may be off by twice their own noise
         sharp = abs(near) > 0.6 * abs(step) - min(2.0 * scale * math.sqrt(width / 8.0), 0.4 * abs(step))
+        if step > 0 and _wanders(change, centre - 4, step):
+            continue
         if abs(step) < max(Z * scale, RISE) or not sharp or min(near / step * 9, later / step, earlier / step) < 0.5:
             continue
         out.append((at, step, scale, float(np.median(left))))
     return out
+
+
+def _wanders(change: np.ndarray, own: int, step: float) -> bool:
+    """True where the level rises by as much, or nearly so, in several other places: it goes up and down."""
+    high = change > LIKE * step
+    high[max(0, own - 8) : own + 9] = False
+    starts, _ = stats.runs(high)
+    return len(starts) >= OFTEN
 
 
 def _exact(x: np.ndarray, about: int, width: int) -> int:
@@ -149,7 +160,7 @@ def _told(shared: Shared, line: np.ndarray, x: np.ndarray, at: int, change: floa
     text = f"loss goes from {n(old)} to {n(new)} at step {step} and stays ({z:.0f} sigma of the level)"
     if change > 0:
         sure = _sure(change, final, shared.lr_restarts(step, 200.0))
-        if shared.near_epoch(step) or shared.reinforcement or not shared.domain.log:
+        if shared.near_epoch(step) or shared.no_measure or not shared.domain.log:
             sure = MENTION
     else:
         sure = 0.3 if shared.near_epoch(step) else 0.5

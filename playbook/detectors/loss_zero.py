@@ -56,7 +56,7 @@ def look(shared: Shared) -> Scan:
         sure = 0.97 if silent else 0.9
         if grad is not None and not grad.finite.any():
             sure = 0.6  # the NaN behind it is the finding
-        if shared.reinforcement:
+        if shared.no_measure:
             sure = min(sure, MENTION)
         found.append(
             finding(NAME, "zero-from-start", loss, int(index[0]), text, sure, numbers={"rows": float(zero.sum())})
@@ -69,7 +69,7 @@ def look(shared: Shared) -> Scan:
         flat = last > 0.5 * first
         text = f"loss is {stats.number(first)} from the first row on and {stats.number(last)} at the end"
         sure = 0.72 if flat and first < 1e-6 else DOUBTFUL
-        sure = MENTION if shared.reinforcement else sure
+        sure = MENTION if shared.no_measure else sure
         found.append(
             finding(
                 NAME, "near-zero-from-start", loss, int(index[0]), text, sure, numbers={"first": first, "last": last}
@@ -86,7 +86,7 @@ def _no_label(shared: Shared, loss: Curve, grad: Curve) -> list[Finding]:
     logged = np.isin(loss.steps, grad.steps)
     empty = (~loss.finite | (loss.values == 0.0)) & (norms == 0.0) & logged
     ordinary = loss.finite & (np.abs(loss.values) > TINY) & (norms > 0.0)
-    if not empty.any() or shared.reinforcement or (ordinary.any() and not shared.domain.log):
+    if not empty.any() or shared.no_measure or (ordinary.any() and not shared.domain.log):
         return []
     starts, ends = stats.runs(empty)
     begin, end = int(starts[0]), int(ends[0])
@@ -129,7 +129,7 @@ def _turns(shared: Shared, index: np.ndarray, v: np.ndarray, zero: np.ndarray) -
         if not len(norms) or not np.isfinite(norms).any():
             return []  # a hidden NaN
         text += f", gradient norm {stats.number(float(np.nanmedian(np.where(np.isfinite(norms), norms, np.nan))))}"
-    if shared.reinforcement:
+    if shared.no_measure:
         sure = min(sure, MENTION)
     numbers = {"rows": float(rows), "level_before": level}
     return [finding(NAME, "zero", loss, int(index[begin]), text, sure, numbers=numbers)]

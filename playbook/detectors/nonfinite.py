@@ -172,7 +172,7 @@ def _hidden(loss: Curve, grad: Curve | None, shared: Shared) -> list[Finding]:
             text = (
                 f"loss falls from {before} to exactly 0.0 at step {step} and stays there: a NaN that the log replaces"
             )
-            sure = MENTION if shared.reinforcement else 0.72
+            sure = MENTION if shared.no_measure else 0.72
         else:
             continue
         out.append(finding(NAME, "hidden-nan", loss, begin, text, sure, numbers=numbers))

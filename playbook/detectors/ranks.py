@@ -111,7 +111,7 @@ def _apart(metric: str, m: Matrix) -> list[Finding]:
     x = log_values(m)
     off = x - middle(x, 0)[None, :]
     known = np.isfinite(off)
-    usual = stats.MAD_TO_SIGMA * typical(np.abs(off)) if known.any() else 0.0
+    usual = stats.MAD_TO_SIGMA * typical(off) if known.any() else 0.0
     width = min(off.shape[1], 64)
     recent = middle(off[:, -width:], 1)
     limit = max(APART, APART_Z * 1.25 * usual / math.sqrt(width), 3.0 * usual)

@@ -125,7 +125,7 @@ def _judged(shared: Shared, seg: Segment) -> list[Finding]:
     if z > Z and rise > RISE and (rise > LARGE or z > 2 * Z or rise > math.log(1.06)):
         text = f"after the resume at step {step} the loss is {n(after)}, before it {n(before)} ({z:.0f} sigma)"
         sure = 0.9 if rise > LARGE and z > 2 * Z else 0.76 if len(x_after) >= 4 else 0.65
-        if shared.reinforcement or not dom.log:
+        if shared.no_measure or not dom.log:
             sure = min(sure, MENTION)
         out.append(finding(NAME, "jump", loss, index, text, sure, numbers=numbers))
     else:

@@ -104,7 +104,8 @@ def _in_line(shared: Shared, line: np.ndarray) -> list[Finding]:
     if _with_lr(shared, begin, end) or _after_drop(blocks, low, rise):
         sure = min(sure, MENTION)
     if (
-        shared.reinforcement
+        shared.no_measure
+        or shared.has("kl")  # a term that is phased in
         or not dom.log
         or abs(dom.value(smooth[low] + rise) - dom.value(smooth[low])) < 0.02 * abs(dom.value(start))
     ):

@@ -42,6 +42,7 @@ SWITCH = math.log(1.6)  # a planned switch of the data is smaller, and the loss 
 Z_OVERSHOT = 9.0  # sigma of a jump to less than twice the level that relaxes over hundreds of steps
 SLOW_ROWS = 20  # of a rise that relaxes as after a warm restart
 SHOWN = 20  # transient spikes told one by one
+ALIKE = 0.5  # of the rise of a spike: one before it that tells how long they last
 DENSE = 5  # steps from row to row: a sparser log hides the form
 AT_ONCE, UPHILL = 3, 5  # rows to the peak of a jump and of a climb
 KEPT, LOST = 0.8, 0.35  # share of the first rise that a step keeps, and of the peak that a climb has in its first row
@@ -64,7 +65,7 @@ def look(shared: Shared) -> Scan:
             continue
         if planned and e.rows >= SLOW_ROWS and not e.broken:
             sure = min(sure, MENTION)  # rises at even distances that relax slowly: restarts of an unlogged schedule
-        kind = "persistent" if e.lasting else "transient"
+        kind = "persistent" if e.lasting and not _soon_back(e, shared.excursions) else "transient"
         if kind == "transient":
             passing.append((e, sure))
         if kind == "persistent" or len(passing) <= SHOWN:
@@ -72,6 +73,14 @@ def look(shared: Shared) -> Scan:
     out += _many(loss, passing)
     out += _form(shared, out)
     return answer(NAME, out, f"{int(shared.good.sum())} rows of loss, none leaves its level")
+
+
+def _soon_back(e: Excursion, all_of: list[tuple[Segment, Excursion]]) -> bool:
+    """True for the last of several alike of which the log does not show the end: the ones before took longer."""
+    if e.recovered or e.broken:
+        return False
+    took = [o.rows for _, o in all_of if o.recovered and o.start < e.start and o.rise >= ALIKE * e.rise]
+    return len(took) >= 2 and e.left <= max(took)
 
 
 def confidence(shared: Shared, seg: Segment, e: Excursion) -> float:
@@ -101,7 +110,9 @@ def confidence(shared: Shared, seg: Segment, e: Excursion) -> float:
     restarts = loss is not None and shared.lr_restarts(int(loss.steps[e.start]), 100.0)
     if restarts and (came_down or e.after_rise < RISE_BIG) and not e.broken:
         sure = min(sure, MENTION)  # a warm restart lifts the loss in health
-    if shared.reinforcement:
+    if not e.lasting and shared.mean_of_epoch and shared.begins_epoch(e.peak):
+        sure = min(sure, MENTION)  # the first rows of a mean over an epoch are single batches
+    if shared.no_measure:
         sure = min(sure, MENTION)
     return sure
 

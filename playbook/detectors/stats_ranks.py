@@ -76,23 +76,26 @@ def middle(x: np.ndarray, axis: int) -> np.ndarray:
     """Median that skips NaN and is NaN, without a warning, where there is nothing else."""
     known = np.isfinite(x)
     if x.size and known.all():
-        return _halfway(np.ascontiguousarray(x if axis == 1 else x.T))
+        return _halfway(np.array(x if axis == 1 else x.T, order="C"))
     some = known.any(axis=axis)
     shape = np.expand_dims(some, axis)
     return np.where(some, np.nanmedian(np.where(shape, x, 0.0), axis=axis), np.nan)
 
 
 def typical(x: np.ndarray) -> float:
-    """The median of all entries that are not NaN; NaN where there are none."""
-    known = x.ravel()
-    if np.isnan(known).any():
-        known = known[~np.isnan(known)]
-    return float(_halfway(known[None, :])[0]) if len(known) else math.nan
+    """The median size of all entries that are not NaN; NaN where there are none."""
+    size = np.abs(x).ravel()
+    if np.isnan(size).any():
+        size = size[~np.isnan(size)]
+    return float(_halfway(size[None, :])[0]) if len(size) else math.nan
 
 
 def _halfway(x: np.ndarray) -> np.ndarray:
-    """The median of each row of a matrix without NaN: what `np.median` says, without its second pass for NaN."""
+    """The median of each row of a matrix without NaN, which is put in another order for it.
+
+    What `np.median` says, without its second pass for NaN.
+    """
     count = x.shape[1]
-    parted = np.partition(x, count // 2, axis=1)
-    upper = parted[:, count // 2]
-    return upper.copy() if count % 2 else 0.5 * (parted[:, : count // 2].max(axis=1) + upper)
+    x.partition(count // 2, axis=1)
+    upper = x[:, count // 2]
+    return upper.copy() if count % 2 else 0.5 * (x[:, : count // 2].max(axis=1) + upper)

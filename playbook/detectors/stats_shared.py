@@ -7,12 +7,15 @@ build the three kinds of answer.
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterable
 from functools import cached_property
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
+from playbook.detectors import stats
 from playbook.detectors import stats_excursions as excursions_of
 from playbook.detectors.stats_curve import Curve, Domain, domain, fold, of_ranks
 from playbook.detectors.stats_segments import Segment, lineages, segments, usable
@@ -25,7 +28,16 @@ Needs = tuple[str | tuple[str, ...], ...]
 # better, told to people only.
 INCIDENT, DOUBTFUL, MENTION = 0.7, 0.6, 0.4
 NOTICED = 0.5  # below it a finding is a mention
+ANEW = 4.0  # times the noise of the later rows: the first ones of a running mean
 LEAP = 1.5  # times the highest learning rate so far: no schedule restarts that high
+
+
+# Raw names: a KL between two policies, and the loss of a generator or a discriminator.
+_POLICY = re.compile(r"(?i)approx|ppo|policy|actor|objective")
+_ADVERSARY = re.compile(
+    r"(?i)(?:^|[^a-z])(?:[gd]_?loss|loss[_ /.-]?[gd]|[gd]_(?:gan|adv|real|fake))(?:$|[^a-z])"
+    r"|generator|discriminator|advers"
+)
 
 
 class Shared:
@@ -157,9 +169,16 @@ class Shared:
         return int(value) if value is not None and 2 <= value < 1e7 else None
 
     @cached_property
-    def reinforcement(self) -> bool:
-        """True for reinforcement learning, whose loss says little about the state of the policy."""
-        return self.has("reward") or self.has("kl")
+    def no_measure(self) -> bool:
+        """True where the loss says little about the state of the model: a policy, or one of two adversaries.
+
+        A KL alone is no policy: autoencoders, distillation and preference losses log one, too.
+        """
+        if self.has("reward") or (self.has("kl") and self.has("entropy")):
+            return True
+        kl = self.curve("kl")
+        policy = kl is not None and bool(_POLICY.search(kl.series.raw))
+        return policy or (self.loss is not None and bool(_ADVERSARY.search(self.loss.series.raw)))
 
     @cached_property
     def epoch_starts(self) -> np.ndarray:
@@ -170,6 +189,24 @@ class Shared:
         with np.errstate(invalid="ignore"):
             whole = np.floor(epoch.values + 1e-9)
             return epoch.steps[1:][(np.diff(whole) >= 1) & (np.diff(epoch.steps) > 0)]
+
+    @cached_property
+    def mean_of_epoch(self) -> bool:
+        """True where the logged loss is a running mean that begins anew with each epoch: its first rows scatter."""
+        if self.loss is None or len(self.epoch_starts) < 3:
+            return False
+        begins = np.searchsorted(self.loss.steps, self.epoch_starts)
+        parts = [self.loss.values[a:b] for a, b in pairwise(begins.tolist()) if b - a >= 30]
+        noise = [(stats.diff_sigma(p[:8]), stats.diff_sigma(p[len(p) // 2 :])) for p in parts if np.isfinite(p).all()]
+        return len(noise) >= 2 and float(np.median([a / max(b, 1e-12) for a, b in noise])) >= ANEW
+
+    def begins_epoch(self, index: int) -> bool:
+        """True for a row of the loss in the first third of an epoch."""
+        if self.loss is None or len(self.epoch_starts) < 2:
+            return False
+        begins = np.searchsorted(self.loss.steps, self.epoch_starts)
+        k = int(np.searchsorted(begins, index, side="right")) - 1
+        return k >= 0 and 3 * (index - int(begins[k])) <= int(np.median(np.diff(begins)))
 
     def near_epoch(self, step: int) -> bool:
         """True where an epoch begins within three rows of a step."""

@@ -51,7 +51,7 @@ _QUALIFIERS = frozenset((
 
 METRIC = re.compile(
     r"loss|ppl|perplex|bpb|(?<![a-z])(?:acc|lr|kl|nll|wer|cer|bleu|auc|map|mse|mae|psnr|snr"
-    r"|si_?sd?r|elbo|norm|gnorm|ce)"
+    r"|si_?sd?r|elbo|norm|gnorm|ce|gan)"
     r"(?![a-z])|accuracy|learning[ _]?rate|grad|reward|return|entropy|scale|error_rate|score",
     re.IGNORECASE,
 )
@@ -61,7 +61,7 @@ _PLAIN = frozenset(("time", "dt", "mfu", "Time", "tok/s", "tps"))  # may stand b
 _METRIC_WORDS = (
     "loss", "lr", "acc", "norm", "grad", "ppl", "perplex", "learning", "reward", "score", "kl", "entropy", "scale",
     "nll", "wer", "bleu", "map", "ce",
-    "sdr", "snr", "bpb", "cer", "auc", "mse", "mae", "elbo", "return", "error_rate",
+    "sdr", "snr", "bpb", "cer", "auc", "mse", "mae", "elbo", "return", "error_rate", "gan",
 )  # fmt: skip
 
 _RANK = (
