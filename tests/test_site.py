@@ -9,6 +9,7 @@ import subprocess
 import sys
 import xml.etree.ElementTree as ET
 from pathlib import Path
+from urllib.parse import unquote, urlsplit
 
 import pytest
 
@@ -19,7 +20,18 @@ from playbook.faces.site.build import MARKER, Edition, build
 from playbook.faces.words import Words, words
 from playbook.knowledge.loader import Book, load
 from playbook.knowledge.overlay import translate
-from tests.site_kit import HOSTILE, build_tiny, dead_links, digest, hostile_incident, incident, read_page, read_site
+from tests.browser_kit import JAVA, NU_VALIDATOR, needs_nu
+from tests.site_kit import (
+    HOSTILE,
+    PageFacts,
+    build_tiny,
+    dead_links,
+    digest,
+    hostile_incident,
+    incident,
+    read_page,
+    read_site,
+)
 
 TESTS = Path(__file__).parent
 GOLDEN = TESTS / "golden" / "site"
@@ -139,6 +151,52 @@ def test_laws_of_the_tiny_site(tiny_site: Path) -> None:
 def test_laws_of_the_real_site(real_site: Path) -> None:
     """No dead link or anchor, nothing inline, no foreign request, on all pages in both languages."""
     assert _laws(real_site) == []
+
+
+def _nu(*paths: Path) -> list[str]:
+    """What the Nu validator holds against pages and folders of pages."""
+    command = [JAVA, "-Xss4m", "-jar", str(NU_VALIDATOR), "--format", "json", "--errors-only", "--skip-non-html"]
+    done = subprocess.run(
+        [*command, *map(str, paths)], capture_output=True, text=True, timeout=600, check=False
+    )  # fmt: skip
+    return [f"{m['url']}:{m.get('lastLine')}: {m['message']}" for m in json.loads(done.stderr)["messages"]]
+
+
+@needs_nu
+@pytest.mark.slow
+def test_html_is_valid(tiny: Book, tiny_site: Path, real_site: Path, tmp_path: Path) -> None:
+    """All pages, hostile texts too; and a page that is not valid is found out."""
+    build_tiny(tiny, tmp_path / "s", hostile_incident())
+    assert _nu(tiny_site, real_site, tmp_path / "s") == []
+    page = (tiny_site / "en/about.html").read_text("utf-8")
+    (tmp_path / "bad.html").write_text(
+        page.replace("<main", "<ul>x</ul><main").replace('<html lang="en">', "<html lang=en x>")
+    )
+    assert len(_nu(tmp_path / "bad.html")) >= 2
+
+
+def _clicks(pages: dict[str, PageFacts]) -> dict[str, int]:
+    """How many links lead from the first page to each other one."""
+    depth = {"index.html": 0}
+    queue = ["index.html"]
+    for name in queue:
+        for link in pages[name].links:
+            parts = urlsplit(link)
+            target = os.path.normpath(Path(name).parent / unquote(parts.path))
+            if not parts.scheme and parts.path and target in pages and target not in depth:
+                depth[target] = depth[name] + 1
+                queue.append(target)
+    return depth
+
+
+@pytest.mark.slow
+def test_three_clicks_to_a_fix(real_book: Book, real_site: Path) -> None:
+    """First aid after one click on the curve, a cause with its repair after two, any fix by itself after three."""
+    clicks = _clicks(read_site(real_site))
+    assert {s for s in real_book.symptoms if clicks[f"en/symptoms/{s}.html"] > 1} == set()
+    assert {c for c in real_book.causes if clicks[f"en/causes/{c}.html"] > 2} == set()
+    assert {f for f in real_book.fixes if clicks[f"en/fixes/{f}.html"] > 3} == set()
+    assert max(clicks.values()) <= 3
 
 
 def test_the_laws_can_be_broken(tiny_site: Path) -> None:
@@ -303,11 +361,13 @@ def test_search_finds_log_lines(tiny_site: Path) -> None:
 
 
 def test_past_incidents_are_on_the_pages(tiny_site: Path) -> None:
-    """The cause, the symptom and the fix say when they last helped; both curves share one plot."""
+    """The cause, the symptom and the fix say when they last helped; both curves share a plot at the onset."""
     for name in ("causes/lr-peak", "symptoms/persistent-spike", "fixes/lower-peak-lr"):
         assert "../incidents/20260304-aaaaaa.html" in (tiny_site / f"en/{name}.html").read_text("utf-8"), name
     page = (tiny_site / "en/incidents/20260304-aaaaaa.html").read_text("utf-8")
-    assert page.count('<svg class="plot"') == 1
+    aligned, whole = re.findall(r'<svg class="plot"[^>]*>', page)
+    assert 'data-low="-39" data-high="39" data-relative="1"' in aligned
+    assert 'data-low="0" data-high="99">' in whole
     assert "line-before" in page
     assert "line-after" in page
     assert 'class="bad"' in page

@@ -131,7 +131,33 @@ def test_search_by_keys_with_a_typing_error(browser: Any, site: Path) -> None:
         page.keyboard.press("ArrowDown")
         page.keyboard.press("Enter")
         page.wait_for_url(lambda url: not url.endswith("/index.html"))
-        assert opened.where == links[0]
+        assert opened.where.partition("#")[0] == links[0].partition("?")[0]
+        assert page.query_selector("main mark") is not None
+    assert opened.faults == []
+
+
+def test_a_hit_leads_to_the_section_that_says_it(browser: Any, site: Path) -> None:
+    """The words are marked in the excerpt and on the page; the address to share is without them."""
+    with tab(browser, site) as opened:
+        page = opened.go("en/search.html?q=65504")
+        row = page.wait_for_selector("#results li:has(a[href*='#'])")
+        assert "65504" in [mark.inner_text() for mark in row.query_selector_all("mark")]
+        anchor = row.query_selector("a").get_attribute("href").partition("#")[2]
+        row.query_selector("a").click()
+        page.wait_for_selector(f"#{anchor} mark")
+        assert "?" not in opened.where
+        assert opened.where.endswith(f"#{anchor}")
+    assert opened.faults == []
+
+
+def test_the_list_of_sections_follows_the_reader(browser: Any, site: Path) -> None:
+    with tab(browser, site, viewport={"width": 1440, "height": 900}) as opened:
+        page = opened.go("en/causes/fp16-attention-overflow.html")
+        current = "document.querySelector('.toc [aria-current]').getAttribute('href')"
+        first = page.evaluate(current)
+        page.evaluate("document.querySelector('#fix').scrollIntoView({ behavior: 'instant' })")
+        page.wait_for_function(f"{current} === '#fix'")
+        assert first != "#fix"
     assert opened.faults == []
 
 

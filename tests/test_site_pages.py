@@ -7,7 +7,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from playbook.faces.pages.blocks import Ref
+from playbook.faces.pages.blocks import Plot, Ref, Table
+from playbook.faces.pages.compare import compared, pair
 from playbook.faces.pages.curve import HEIGHT, WIDTH, nice, plot
 from playbook.faces.pages.numbers import Numbers
 from playbook.faces.pages.picture import UNITS, Column, Tie, cause_graph, layered, symptom_graph, units, wrap
@@ -71,6 +72,52 @@ def test_odd_series_are_drawn(shelf: Shelf, steps: np.ndarray, values: np.ndarra
     assert drawn is not None
     for segment in drawn.lines[0].segments:
         assert all(np.isfinite(p).all() and -1 <= p[0] <= WIDTH + 1 and -1 <= p[1] <= HEIGHT + 1 for p in segment)
+
+
+def _strip(role: str, steps: np.ndarray, values: np.ndarray) -> Strip:
+    return Strip("loss", steps, values, role)
+
+
+def test_before_and_after_lie_at_the_onset() -> None:
+    """A run that went on from a checkpoint keeps its count; no more of the calm is shown than of what came after."""
+    before = _strip("before", np.arange(0, 1200), np.ones(1200))
+    after = _strip("after", np.arange(900, 1500), np.zeros(600))
+    found = pair((before, after), 1000)
+    assert found is not None
+    assert not found.anew
+    assert (found.before.steps[0], found.before.steps[-1]) == (-499, 199)
+    assert (found.after.steps[0], found.after.steps[-1]) == (-100, 499)
+
+
+def test_a_run_that_counts_anew_begins_at_the_onset() -> None:
+    before = _strip("before", np.arange(0, 1200), np.ones(1200))
+    after = _strip("after", np.arange(1, 301), np.zeros(300))
+    found = pair((before, after), 1000)
+    assert found is not None
+    assert found.anew
+    assert (found.after.steps[0], found.after.steps[-1]) == (0, 299)
+
+
+@pytest.mark.parametrize("roles", [("before",), ("after",), ("main", "after"), ()])
+def test_one_side_is_no_comparison(roles: tuple[str, ...]) -> None:
+    assert pair([_strip(role, np.arange(5), np.ones(5)) for role in roles], 2) is None
+
+
+def test_the_comparison_in_numbers(shelf: Shelf) -> None:
+    """From the onset on only: what was high before it says nothing of the fix."""
+    steps = np.arange(0, 20)
+    bad = np.where(steps < 10, 99.0, 5.0)
+    bad[12] = np.nan
+    strips = [_strip("before", steps, bad), _strip("after", steps, np.full(20, 2.0))]
+    section = compared(shelf, {"loss": strips}, 10, [(10, "onset", "onset")])
+    assert section is not None
+    table = next(block for block in section.blocks if isinstance(block, Table))
+    cells = [tuple(getattr(cell, "text", "") for cell in row[1:]) for row in table.rows]
+    assert cells == [("5", "2"), ("5", "2"), ("5", "2"), ("1", "0")]
+    drawn = next(block for block in section.blocks if isinstance(block, Plot))
+    assert drawn.relative
+    assert [(m.step, m.x) for m in drawn.marks] == [(10, pytest.approx(9 / 18 * WIDTH, abs=0.1))]
+    assert {label for _, label in drawn.x_ticks} >= {"-5", "0", "+5"}
 
 
 def test_nothing_to_draw(shelf: Shelf) -> None:

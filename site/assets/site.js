@@ -109,6 +109,62 @@
   addEventListener("hashchange", openTarget);
   openTarget();
 
+  // The words that a search has led here by are marked; the address loses them again.
+  const sought = (new URLSearchParams(location.search).get("h") || "").split(" ").filter((word) => word.length > 1);
+  if (sought.length) {
+    const pattern = new RegExp(
+      sought
+        .map((word) => word.replace(/[^\p{L}\p{N}]/gu, "\\$&"))
+        .map((word) => (/^[a-z0-9_]/.test(word) ? `(?<![\\p{L}\\p{N}])${word}` : word))
+        .join("|"),
+      "giu",
+    );
+    const walker = document.createTreeWalker(document.getElementById("main"), NodeFilter.SHOW_TEXT);
+    const texts = [];
+    while (walker.nextNode()) if (!walker.currentNode.parentElement.closest("svg, .toc")) texts.push(walker.currentNode);
+    texts.forEach((node) => {
+      const parts = [];
+      let at = 0;
+      for (const found of node.data.matchAll(pattern)) {
+        parts.push(node.data.slice(at, found.index), el("mark", {}, found[0]));
+        at = found.index + found[0].length;
+      }
+      if (parts.length) node.replaceWith(...parts, node.data.slice(at));
+    });
+    try {
+      history.replaceState(null, "", location.pathname + location.hash);
+    } catch (error) {
+      // The address keeps them: no harm.
+    }
+  }
+
+  // The list of sections says where the reader is.
+  const spied = [...document.querySelectorAll(".toc a")].map((link) => [
+    link,
+    document.getElementById(link.getAttribute("href").slice(1)),
+  ]);
+  if (spied.length) {
+    const spy = () => {
+      const atEnd = innerHeight + scrollY >= document.documentElement.scrollHeight - 2;
+      const passed = spied.filter(([, section]) => section.getBoundingClientRect().top < innerHeight * 0.25);
+      const here = atEnd && scrollY ? spied[spied.length - 1] : passed[passed.length - 1] || spied[0];
+      spied.forEach((pair) => {
+        if (pair === here) pair[0].setAttribute("aria-current", "true");
+        else pair[0].removeAttribute("aria-current");
+      });
+    };
+    let waiting = false;
+    addEventListener(
+      "scroll",
+      () => {
+        if (!waiting) requestAnimationFrame(() => (waiting = false, spy()));
+        waiting = true;
+      },
+      { passive: true },
+    );
+    spy();
+  }
+
   // Print everything, folds too.
   let opened = [];
   addEventListener("beforeprint", () => {
@@ -183,7 +239,8 @@
         const text = document.createElementNS(svg.namespaceURI, "text");
         text.setAttribute("x", x);
         text.setAttribute("y", 238);
-        text.textContent = Math.round(value).toLocaleString("en");
+        const sign = svg.dataset.relative && Math.round(value) > 0 ? "+" : "";
+        text.textContent = sign + Math.round(value).toLocaleString("en");
         ticks.append(path, text);
       }
     }
@@ -282,9 +339,16 @@
         ...found.map((row, k) =>
           el(
             "a",
-            { href: data.up + row.url, role: "option", id: `hit-${k}`, tabindex: "-1", "aria-selected": "false" },
-            row.title,
-            el("small", {}, row.kind),
+            {
+              href: window.PlaybookSearch.address(row, data.up),
+              role: "option",
+              id: `hit-${k}`,
+              tabindex: "-1",
+              "aria-selected": "false",
+            },
+            ...window.PlaybookSearch.marked(row.title, row.words),
+            el("small", {}, row.heading ? `${row.kind} \u203a ${row.heading}` : row.kind),
+            row.text ? el("span", {}, ...window.PlaybookSearch.marked(row.text, row.words)) : "",
           ),
         ),
       );

@@ -26,6 +26,12 @@ def site() -> None:
     metavar="URL",
     help="Where the site will stand: for the feed, the sitemap, runbooks.json and the 404 page.",
 )
+@click.option(
+    "--edit-url",
+    default="",
+    metavar="URL",
+    help="Where the folder of the book can be edited: each page links to its file there.",
+)
 @click.option("--no-incidents", is_flag=True, help="Leave the recorded incidents out.")
 @common.json_option
 @common.knowledge_option
@@ -34,6 +40,7 @@ def build(
     out: Path,
     languages: str,
     base_url: str,
+    edit_url: str,
     no_incidents: bool,
     as_json: bool,
     packs: tuple[Path, ...],
@@ -49,17 +56,19 @@ def build(
     from playbook.knowledge.overlay import translate
     from playbook.workflow.book import open_book
     from playbook.workflow.records.published import published
+    from playbook.workflow.upkeep.origins import origins
 
     codes = [code.strip() for code in languages.split(",") if code.strip()]
     if not codes or len(set(codes)) != len(codes):
         raise PlaybookError(f"--lang {languages}", "names no language, or one twice", "write for example --lang en,zh")
-    if not base_url.startswith(("http://", "https://")):
-        raise PlaybookError(f"--base-url {base_url}", "is no web address", "it begins with http:// or https://")
+    for option, url in (("--base-url", base_url), ("--edit-url", edit_url)):
+        if not url.startswith(("http://", "https://")) and (url or option == "--base-url"):
+            raise PlaybookError(f"{option} {url}", "is no web address", "it begins with http:// or https://")
     began = time.monotonic()
     book = open_book(packs).book
     editions = [Edition(code, words(code), translate(book, code)) for code in codes]
     incidents = () if no_incidents else published(db)
-    built = build_site(out, editions, incidents, base_url, common.narrator(as_json))
+    built = build_site(out, editions, incidents, base_url, common.narrator(as_json), origins(book), edit_url)
     common.hush()
     seconds = time.monotonic() - began
     if as_json:

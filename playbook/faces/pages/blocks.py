@@ -87,12 +87,16 @@ class Facts:
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """With `anchors` each row has an id: this prefix and the text of its first cell, a `Plain`."""
+    """With `anchors` each row has an id: this prefix and the text of its first cell, a `Plain`.
+
+    `compact`: its cells are so short that it fits a phone as it is.
+    """
 
     head: tuple[str, ...]
     rows: tuple[tuple[Cell, ...], ...]
     caption: str = ""
     anchors: str | None = None
+    compact: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -245,6 +249,7 @@ class Plot:
     x_range: tuple[float, float]
     log: bool
     numbers: tuple[tuple[str, str], ...]
+    relative: bool = False  # steps count from the onset
 
 
 @dataclass(frozen=True, slots=True)

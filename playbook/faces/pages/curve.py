@@ -21,8 +21,17 @@ TICKS = 5
 HUGE = 1e300  # beyond it differences overflow; a curve up there is off the chart either way
 
 
-def plot(shelf: Shelf, title: str, strips: Sequence[Strip], marks: Sequence[tuple[int, str, str]] = ()) -> Plot | None:
-    """One metric, one or more lines (before and after the fix). marks: (step, label, kind). None without a point."""
+def plot(
+    shelf: Shelf,
+    title: str,
+    strips: Sequence[Strip],
+    marks: Sequence[tuple[int, str, str]] = (),
+    origin: int | None = None,
+) -> Plot | None:
+    """One metric, one or more lines (before and after the fix). marks: (step, label, kind). None without a point.
+
+    With an `origin` the steps of the strips count from it; marks are given and named by the steps of the run.
+    """
     strips = [s for s in strips if len(s.steps)]
     if not strips:
         return None
@@ -46,9 +55,13 @@ def plot(shelf: Shelf, title: str, strips: Sequence[Strip], marks: Sequence[tupl
 
     lines = tuple(Line(s.metric, _segments(s, low_x, span_x, y_of), s.role) for s in strips)
     bad = tuple(band for s in strips if s.role != "after" for band in _bands(s, low_x, span_x))
-    placed = tuple(Mark(x_of(step), step, label, kind) for step, label, kind in marks if low_x <= step <= high_x)
-    x_ticks = tuple((x_of(t), _number(t)) for t in nice(low_x, high_x, TICKS))
-    y_ticks = tuple((y_of(10**t if log else t), _number(10**t if log else t)) for t in nice(low_y, high_y, TICKS, log))
+    shift = origin or 0
+    placed = tuple(
+        Mark(x_of(step - shift), step, label, kind) for step, label, kind in marks if low_x <= step - shift <= high_x
+    )
+    sign = "+" if origin is not None else ""
+    x_ticks = tuple((x_of(t), (sign if t > 0 else "") + number(t)) for t in nice(low_x, high_x, TICKS))
+    y_ticks = tuple((y_of(10**t if log else t), number(10**t if log else t)) for t in nice(low_y, high_y, TICKS, log))
     return Plot(
         title=title,
         description=_describe(shelf, strips, placed),
@@ -62,6 +75,7 @@ def plot(shelf: Shelf, title: str, strips: Sequence[Strip], marks: Sequence[tupl
         x_range=(low_x, high_x),
         log=log,
         numbers=_numbers(shelf, strips),
+        relative=origin is not None,
     )
 
 
@@ -133,7 +147,7 @@ def nice(low: float, high: float, most: int, whole: bool = False) -> list[float]
     return [round(k * step, 12) for k in range(first, math.floor(high / step) + 1)]
 
 
-def _number(value: float) -> str:
+def number(value: float) -> str:
     if value == 0:
         return "0"
     if abs(value) >= 1e6 or abs(value) < 1e-3:
@@ -153,7 +167,7 @@ def _numbers(shelf: Shelf, strips: Sequence[Strip]) -> tuple[tuple[str, str], ..
             (f"{name}: {w('steps')}", f"{int(strip.steps.min())} – {int(strip.steps.max())}, {len(strip.steps)}")
         )
         if len(finite):
-            median, highest, lowest = (_number(float(f(finite))) for f in (np.median, np.max, np.min))
+            median, highest, lowest = (number(float(f(finite))) for f in (np.median, np.max, np.min))
             rows.append((f"{name}: {w('lowest, median, highest')}", f"{lowest}, {median}, {highest}"))
         missing = len(strip.values) - len(finite)
         if missing:

@@ -5,6 +5,8 @@ Everything in a record was typed or logged by somebody: it is shown as plain tex
 
 from __future__ import annotations
 
+from pathlib import PurePath
+
 from playbook.faces.pages.blocks import (
     Bar,
     Bars,
@@ -25,6 +27,7 @@ from playbook.faces.pages.blocks import (
     Walk,
     Web,
 )
+from playbook.faces.pages.compare import compared
 from playbook.faces.pages.curve import plot
 from playbook.faces.pages.parts import cause_cell, class_word, drop_empty, runs_of
 from playbook.faces.pages.shelf import SAFE_URL, Shelf
@@ -98,16 +101,20 @@ def _verdict(shelf: Shelf, incident: Published) -> list[Block]:
 
 
 def _curves(shelf: Shelf, incident: Published) -> Section | None:
-    """One plot a metric; where curves from before and after the fix were kept they share it."""
+    """One plot a metric; where curves from before and after the fix were kept they are compared at the onset."""
     w = shelf.w
     by_metric: dict[str, list[Strip]] = {}
     for strip in incident.strips:
         by_metric.setdefault(strip.metric, []).append(strip)
     marks = _marks(shelf, incident.record)
+    onset = incident.record.verdict.onset_step
+    laid = compared(shelf, by_metric, onset, marks) if onset is not None else None
+    if laid is not None:
+        return laid
     drawn = [plot(shelf, metric, strips, marks) for metric, strips in by_metric.items()]
     blocks = tuple(p for p in drawn if p is not None)
-    compared = any(s.role == "after" for s in incident.strips)
-    heading = w("Curves before and after the fix") if compared else w("Curves")
+    both = any(s.role == "after" for s in incident.strips)
+    heading = w("Before and after the fix") if both else w("Curves")
     return Section("curves", heading, blocks) if blocks else None
 
 
@@ -133,7 +140,7 @@ def _timeline(shelf: Shelf, record: Record) -> Section | None:
     rows: list[tuple[Cell, ...]] = []
     for line in record.timeline[:MOST_LINES]:
         where = str(line.step) if line.step is not None else (line.time or "")
-        place = f" ({line.place.file}:{line.place.line})" if line.place and line.place.line is not None else ""
+        place = _where(line.place.file, line.place.line) if line.place else ""
         rank = f" [{w('rank')} {line.rank}]" if line.rank is not None else ""
         rows.append((Plain(where), Plain(kinds.get(line.kind, line.kind)), (Plain(line.text + rank), Plain(place))))
     if not rows:
@@ -173,8 +180,12 @@ def _moves(shelf: Shelf, record: Record) -> Section | None:
 
 
 def _because(move: MoveDoc) -> str:
-    place = f" ({move.at.file}:{move.at.line})" if move.at and move.at.line is not None else ""
-    return move.because + place
+    return move.because + (_where(move.at.file, move.at.line) if move.at else "")
+
+
+def _where(file: str, line: int | None) -> str:
+    """Name and line of a file; the folders it lay in are nobody's business here, and long."""
+    return f" ({PurePath(file).name}:{line})" if line is not None else ""
 
 
 def _move(shelf: Shelf, move: MoveDoc) -> Move:

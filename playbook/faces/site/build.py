@@ -13,7 +13,7 @@ from typing import Any
 
 from playbook import places
 from playbook.errors import PlaybookError
-from playbook.faces.pages.blocks import Cards, Page
+from playbook.faces.pages.blocks import Cards, Page, Ref
 from playbook.faces.pages.book import pages, version_of
 from playbook.faces.pages.numbers import Numbers, WalkNumbers
 from playbook.faces.pages.shelf import Shelf
@@ -24,6 +24,7 @@ from playbook.faces.words import ENGLISH, Words
 from playbook.findings import Evidence
 from playbook.knowledge.loader import Book
 from playbook.workflow.records.published import Published, Strip, case_strips
+from playbook.workflow.upkeep.origins import Origin
 
 MARKER = ".playbook-site"  # lies in every folder that we have built: only such a one is replaced
 BASE_URL = "http://127.0.0.1:8000/"  # where `site serve` puts it
@@ -36,6 +37,14 @@ class Edition:
     lang: str
     words: Words
     book: Book
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """Where entries are written, and the address that leads to such a file for editing ("" where there is none)."""
+
+    origins: Mapping[tuple[str, str], Origin]
+    edit_url: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,14 +63,19 @@ def build(
     incidents: Sequence[Published] = (),
     base_url: str = BASE_URL,
     progress: Callable[[str], None] | None = None,
+    origins: Mapping[tuple[str, str], Origin] | None = None,
+    edit_url: str = "",
 ) -> Built:
     """Write the site of `editions` (the first one is also the front door) into `out`.
 
+    `origins` name the file of each entry at the foot of its page; `edit_url` is put before them to edit it.
     Raises `PlaybookError` where `out` holds something else, or cannot be written.
     """
     _may_replace(out)
     say = progress or (lambda text: None)
-    files = dict(_files(editions, tuple(incidents), base_url if base_url.endswith("/") else base_url + "/", say))
+    written = Written(origins or {}, edit_url if edit_url.endswith("/") or not edit_url else edit_url + "/")
+    base_url = base_url if base_url.endswith("/") else base_url + "/"
+    files = dict(_files(editions, tuple(incidents), base_url, written, say))
     _no_twins(files)
     say("writing")
     size = _swap_in(out, files)
@@ -69,7 +83,11 @@ def build(
 
 
 def _files(
-    editions: Sequence[Edition], incidents: tuple[Published, ...], base_url: str, say: Callable[[str], None]
+    editions: Sequence[Edition],
+    incidents: tuple[Published, ...],
+    base_url: str,
+    written: Written,
+    say: Callable[[str], None],
 ) -> Iterator[tuple[str, bytes]]:
     """(path, bytes) of every file of the site."""
     english = next((e.book for e in editions if e.lang == ENGLISH), None)
@@ -83,7 +101,8 @@ def _files(
     shelves = {e.lang: Shelf(e.book, numbers, e.words, incidents, english) for e in editions}
 
     def edition(lang: str) -> list[tuple[str, bytes]]:
-        return list(_edition(Renderer(shelves[lang], lang, languages), version, walks, curves, base_url))
+        renderer = Renderer(shelves[lang], lang, languages, written.origins, written.edit_url)
+        return list(_edition(renderer, version, walks, curves, base_url))
 
     say(f"drawing {', '.join(languages)}")
     made = [file for files in spread(edition, languages) for file in files]
@@ -108,8 +127,9 @@ def _edition(
     lang, shelf = renderer.lang, renderer.shelf
     front = lang == renderer.languages[0]
     made = list(pages(shelf, version, walks, curves))
-    for page in made:
-        yield f"{lang}/{page.path}", renderer.page(page).encode()
+    for page, before, after in zip(made, [None, *made], [*made[1:], None], strict=False):
+        beside = (_neighbour(page, before), _neighbour(page, after))
+        yield f"{lang}/{page.path}", renderer.page(page, beside=beside).encode()
     if front:
         yield "index.html", renderer.page(made[0], root_copy=True).encode()
         yield "404.html", _not_found(renderer, base_url).encode()
@@ -118,6 +138,13 @@ def _edition(
     yield f"data/search.{lang}.js", _script("PLAYBOOK_SEARCH", search.documents(shelf, made))
     yield f"data/texts.{lang}.js", _script("PLAYBOOK_TEXTS", tables.texts(shelf))
     yield f"{lang}/incidents/feed.xml", feeds.feed(shelf, lang, base_url).encode()
+
+
+def _neighbour(page: Page, other: Page | None) -> Ref | None:
+    """The page before or after in the same list, where there is one."""
+    if other is None or other.kind != page.kind or not page.id or not other.id:
+        return None
+    return Ref(other.path, other.title, other.kind, other.id)
 
 
 def _cases(numbers: Numbers) -> tuple[Mapping[str, WalkNumbers], Mapping[str, tuple[Strip, ...]]]:

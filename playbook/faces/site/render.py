@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
+from urllib.parse import quote
 
 import jinja2
 from markdown_it import MarkdownIt
@@ -16,6 +17,8 @@ from playbook import places
 from playbook.faces.pages.blocks import Cell, Page, Plain, Ref, Web
 from playbook.faces.pages.shelf import Shelf, percent
 from playbook.faces.site import svg
+from playbook.faces.site.code import coloured
+from playbook.workflow.upkeep.origins import Origin
 
 # Texts without these read the same as Markdown and as plain text: most of them, and escaping is far quicker.
 _MARKED = re.compile(r"[*_`\[\]<>&\\#|~!\n]|^\s*(?:[-+]|\d+[.)])\s|https?:", re.MULTILINE)
@@ -25,11 +28,16 @@ LANG_NAME = {"en": "English", "zh": "中文"}
 
 @dataclass
 class Renderer:
-    """Draws the pages of one language. `languages` are those of the site, in order."""
+    """Draws the pages of one language. `languages` are those of the site, in order.
+
+    `origins`: (kind, id) -> where an entry is written; with an `edit_url` the page links there.
+    """
 
     shelf: Shelf
     lang: str
     languages: tuple[str, ...]
+    origins: Mapping[tuple[str, str], Origin] = field(default_factory=dict)
+    edit_url: str = ""
     texts: dict[str, Markup] = field(default_factory=dict)
     inlines: dict[tuple[str, str], Markup] = field(default_factory=dict)
 
@@ -60,6 +68,7 @@ class Renderer:
             "shape": svg.shape,
             "bar": svg.bar,
             "plot": svg.plot,
+            "coloured": coloured,
             "trace": svg.trace,
             "kind_of": lambda block: type(block).__name__.lower(),
             "html_lang": HTML_LANG.get(self.lang, self.lang),
@@ -67,12 +76,14 @@ class Renderer:
         }
         return env
 
-    def page(self, page: Page, root_copy: bool = False) -> str:
-        """One page. `root_copy`: the first page once more at the root of the site."""
+    def page(self, page: Page, root_copy: bool = False, beside: tuple[Ref | None, Ref | None] = (None, None)) -> str:
+        """One page, its neighbours `beside` it. `root_copy`: the first page once more at the root of the site."""
         depth = page.path.count("/")
         up = f"{self.lang}/" if root_copy else "../" * depth
         root = "" if root_copy else "../" * (depth + 1)
-        return self.draw(page.template, up, root, page=page, path=page.path)
+        origin = self.origins.get((page.kind, page.id))
+        edit = f"{self.edit_url}{quote(origin.path)}" if origin and self.edit_url else ""
+        return self.draw(page.template, up, root, page=page, path=page.path, beside=beside, origin=origin, edit=edit)
 
     def draw(self, template: str, up: str, root: str, **values: Any) -> str:
         """A template with what every page needs: `up` leads to the language's root, `root` to the site's."""

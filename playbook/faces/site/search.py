@@ -4,24 +4,29 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
+from typing import Any
 
 from playbook.faces.pages import blocks as b
 from playbook.faces.pages.blocks import Page
 from playbook.faces.pages.shelf import FOLDERS, Shelf
 
-MOST_CHARACTERS = 1400  # of the body of a document; titles, ids and log lines are kept whole
+MOST_CHARACTERS = 1400  # of the sections of a document; titles, ids and log lines are kept whole
 _KINDS = frozenset(FOLDERS)
 _BLANK = re.compile(r"[\s`*]+")
+_WORD = re.compile(r"[^\W\d_]{4}")
 
 
-def documents(shelf: Shelf, pages: Iterable[Page]) -> list[list[str]]:
-    """[url, kind, id, title, lead, body, log lines] of every page that is worth finding."""
+def documents(shelf: Shelf, pages: Iterable[Page]) -> list[list[Any]]:
+    """[url, kind, id, title, lead, sections, log lines] of every page that is worth finding.
+
+    A section is [anchor, heading, text], so that a hit leads to the place and shows the words around it.
+    """
     rows = []
     for page in pages:
         if page.searched:
             kind = shelf.one_word(page.kind) if page.kind in _KINDS else ""
-            body = _tidy(" ".join(_texts(page)))[:MOST_CHARACTERS]
-            rows.append([page.path, kind, page.id, page.title, _tidy(page.lead), body, _tidy(page.words)])
+            found = list(_sections(page))
+            rows.append([page.path, kind, page.id, page.title, _tidy(page.lead), found, _tidy(page.words)])
     return rows
 
 
@@ -29,12 +34,15 @@ def _tidy(text: str) -> str:
     return _BLANK.sub(" ", text).strip()
 
 
-def _texts(page: Page) -> Iterator[str]:
+def _sections(page: Page) -> Iterator[list[str]]:
+    left = MOST_CHARACTERS
     for section in page.sections:
         if section.anchor in ("sources", "picture", "past", "quiz", "walk", "answers"):
             continue  # what is found there has a page of its own
-        for block in section.blocks:
-            yield from _block(block)
+        text = _tidy(" ".join(said for block in section.blocks for said in _block(block)))[:left]
+        if text:
+            left -= len(text)
+            yield [section.anchor, section.heading, text]
 
 
 def _block(block: b.Block) -> Iterator[str]:
@@ -48,7 +56,10 @@ def _block(block: b.Block) -> Iterator[str]:
     elif isinstance(block, b.Facts):
         yield from (text for _, value in block.rows for text in _cell(value))
     elif isinstance(block, b.Table):
-        yield from (text for row in block.rows for part in row for text in _cell(part))
+        for row in block.rows:
+            text = " · ".join(said for part in row for said in _cell(part))
+            if text:
+                yield f"{text.rstrip('. ')}."
     elif isinstance(block, b.Actions):
         yield from (f"{action.ref.title}. {action.summary}" for action in block.rows)
     elif isinstance(block, b.Ticks):
@@ -61,10 +72,12 @@ def _block(block: b.Block) -> Iterator[str]:
 
 
 def _cell(cell: b.Cell) -> Iterator[str]:
+    """The cell as one text; links say nothing of their own, nor do bare figures and prices."""
     if isinstance(cell, tuple):
-        for part in cell:
-            yield from _cell(part)
+        text = "".join(said for part in cell for said in _cell(part)).strip(" ,·")
+        if text:
+            yield text
     elif isinstance(cell, str):
         yield cell
-    elif isinstance(cell, b.Plain):
+    elif isinstance(cell, b.Plain) and (cell.code or _WORD.search(cell.text) or not cell.text.strip("·, ")):
         yield cell.text

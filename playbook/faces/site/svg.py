@@ -60,9 +60,10 @@ def plot(drawn: Plot, key: str) -> Markup:
     left, right, top, bottom = 58, 12, 22, 26
     width, height = drawn.width, drawn.height
     box = f"-{left} -{top} {width + left + right} {height + top + bottom}"
+    relative = ' data-relative="1"' if drawn.relative else ""
     parts = [
         f'<svg class="plot" viewBox="{box}" role="img" aria-labelledby="{key}-t {key}-d"'
-        f' data-low="{drawn.x_range[0]:g}" data-high="{drawn.x_range[1]:g}">'
+        f' data-low="{drawn.x_range[0]:.15g}" data-high="{drawn.x_range[1]:.15g}"{relative}>'
         f'<title id="{key}-t">{_t(drawn.title)}</title><desc id="{key}-d">{_t(drawn.description)}</desc>'
         f'<defs><pattern id="{key}-h" width="6" height="6" patternUnits="userSpaceOnUse" '
         'patternTransform="rotate(45)"><path class="hatch" d="M0 0V6"/></pattern>'
@@ -109,7 +110,7 @@ def graph(drawn: Graph, up: str, key: str) -> Markup:
     width = drawn.width + 4
     parts = [
         f'<svg class="graph" viewBox="-2 0 {width} {drawn.height}" width="{width}" height="{drawn.height}" '
-        f'role="group" aria-labelledby="{key}-t"><title id="{key}-t">{_t(drawn.title)}</title>'
+        f'aria-labelledby="{key}-t"><title id="{key}-t">{_t(drawn.title)}</title>'
     ]
     parts += [f'<text class="graph-head" x="{x}" y="14">{_t(heading)}</text>' for x, heading in drawn.heads]
     for e in drawn.edges:
