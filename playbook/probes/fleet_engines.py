@@ -9,10 +9,12 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from playbook.errors import PlaybookError
 from playbook.probes import fleet
@@ -36,10 +38,21 @@ class File:
 
 
 @dataclass(frozen=True, slots=True)
+class Rows:
+    """Rows that were read already: steps and ranks int64[n], values float64[n] (masked where nothing was logged)."""
+
+    step: np.ndarray
+    rank: np.ndarray
+    value: np.ndarray
+
+
+@dataclass(frozen=True, slots=True)
 class Files:
     """Files of one format with the same columns: `format` is parquet, csv or json.
 
-    Of a csv: its `delimiter`, and the `header` where all files have the same one (then nothing is guessed).
+    Of a csv: its `delimiter`, and the `header` where all files have the same one (then nothing is guessed). `rows`
+    reads the files that are plain throughout, faster than an engine that must expect anything, and gives the others
+    back.
     """
 
     files: tuple[File, ...]
@@ -49,6 +62,7 @@ class Files:
     rank: str | None = None
     delimiter: str = ","
     header: tuple[str, ...] = ()
+    rows: Callable[[], Iterator[Rows | File]] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,9 +97,7 @@ def opened(url: str, data: Files | Table, scratch: str) -> Iterator[fleet.Engine
         if isinstance(data, Files) and foreign:
             rows = _guarded(url, lambda: _parquet(con, data))
         elif isinstance(data, Files):
-            # Text is parsed once, into a table that spills; parquet is read in place, range by range.
-            kind = "VIEW" if data.format == "parquet" else "TABLE"
-            _guarded(url, lambda: con.raw_sql(f"CREATE TEMP {kind} {fleet.NAME} AS {duckdb_rows(data)}"))
+            _guarded(url, lambda: _loaded(con, data))
             rows = con.table(fleet.NAME)
         else:
             rows = _named(url, con, data)
@@ -116,6 +128,35 @@ def _collected(con: Any, expression: ir.Table) -> fleet.Columns:
 
 def _fetched(con: Any, expression: ir.Table) -> fleet.Columns:
     return fleet.filled(con.con.execute(con.compile(expression)).fetchnumpy())
+
+
+def _loaded(con: Any, data: Files) -> None:
+    """Text is parsed once, into a table that spills; parquet is read in place, range by range."""
+    if data.rows is None:
+        kind = "VIEW" if data.format == "parquet" else "TABLE"
+        con.raw_sql(f"CREATE TEMP {kind} {fleet.NAME} AS {duckdb_rows(data)}")
+        return
+    con.raw_sql(f"CREATE TEMP TABLE {fleet.NAME} (step BIGINT, rank BIGINT, value DOUBLE)")
+    left: list[File] = []
+    for part in data.rows():
+        if isinstance(part, File):
+            left.append(part)
+        else:
+            _insert(con.con, part)
+    if left:
+        con.raw_sql(f"INSERT INTO {fleet.NAME} {duckdb_rows(replace(data, files=tuple(left)))}")
+
+
+def _insert(con: Any, rows: Rows) -> None:
+    """Rows from memory. duckdb takes a NaN of numpy for NULL: so they travel as a column of their own."""
+    columns = {"step": rows.step, "rank": rows.rank, "value": rows.value}
+    value = "value"
+    if (lost := np.isnan(np.ma.getdata(rows.value))).any():
+        columns["lost"] = lost & ~np.ma.getmaskarray(rows.value)
+        value = "CASE WHEN lost THEN 'nan'::DOUBLE ELSE value END"
+    con.register("playbook_rows", columns)
+    con.execute(f"INSERT INTO {fleet.NAME} SELECT step, rank, {value} FROM playbook_rows")
+    con.unregister("playbook_rows")
 
 
 def duckdb_rows(data: Files) -> str:

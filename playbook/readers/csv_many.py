@@ -7,6 +7,7 @@ known, and it says what it would say alone. Any other file is left to be read by
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -64,23 +65,24 @@ def read(
     held: list[tuple[int, bytes]] = []
     size = place = 0
     reader = csv_plain.Reader(like.wanted, like.shape.delimiter)
+    known: dict[str, np.ndarray] = {}
 
     def together() -> None:
         blocks = [body for _, body in held]
-        for (index, _), rows in zip(held, _rows(blocks, like, reader), strict=True):
-            if rows is not None:
+        for (index, _), part in zip(held, rows(blocks, like.shape, reader), strict=True):
+            if part is not None:
                 builder = RunBuilder(items[index].name, csv_table.NAME, items[index].rank, names, step)
-                if _filled(builder, like, *rows):
+                if _filled(builder, like, part[0], _shared(*part, known), known[""]):
                     done[index] = builder
         held.clear()
 
     for place, item in enumerate(items):
-        body = _body(item, like) if item.name != "-" else None
-        if body is None:
+        text = body(item, like.header) if item.name != "-" else None
+        if text is None:
             break
-        if body:
-            held.append((place, body))
-            size += len(body)
+        if text and _alone(item, text, like):
+            held.append((place, text))
+            size += len(text)
         if size >= _BLOCK:
             together()
             size = 0
@@ -90,29 +92,40 @@ def read(
     return place, done
 
 
-def _body(item: Found, like: Pattern) -> bytes | None:
+def body(item: Found, header: bytes) -> bytes | None:
     """What stands below the header; nothing where the file must be read by itself, None where it is another table."""
     try:
-        with item.path.open("rb") as stream:
-            if stream.read(len(like.header)) != like.header:
-                return None
-            body = stream.read(_SMALL + 1)
-            if len(body) > _SMALL or not body.endswith(b"\n") or body.find(b"\n", body.find(b"\n") + 1, HEAD) < 0:
-                return b""
-            refuse.unusable(Source(item.path, item.name), like.header + body[:512])
-    except (OSError, PlaybookError):
+        with item.path.open("rb", buffering=0) as stream:
+            size = os.fstat(stream.fileno()).st_size
+            data = stream.read(size + 1) if size <= _SMALL else stream.read(len(header))
+    except OSError:
         return b""
+    if not data.startswith(header):
+        return None
+    if len(data) > size or size > _SMALL or not data.endswith(b"\n"):
+        return b""
+    return data[len(header) :]
+
+
+def _alone(item: Found, text: bytes, like: Pattern) -> bool:
+    """Whether the file read by itself would be known as the same table."""
+    if text.find(b"\n", text.find(b"\n") + 1, HEAD) < 0:
+        return False
+    try:
+        refuse.unusable(Source(item.path, item.name), like.header + text[:512])
+    except PlaybookError:
+        return False
     names = column_names(split(like.header[:-1].decode(), like.shape.delimiter), item.path)
-    return body if tuple(names) == like.shape.names else b""
+    return tuple(names) == like.shape.names
 
 
-def _rows(bodies: list[bytes], like: Pattern, reader: csv_plain.Reader) -> list[tuple[int, dict[str, Column]] | None]:
+def rows(bodies: list[bytes], shape: Shape, reader: csv_plain.Reader) -> list[tuple[int, dict[str, Column]] | None]:
     """(count, columns) of each body; None where a line of it is not plain."""
     if not bodies:
         return []
     block = b"".join((b"\0" * PAD, *bodies))
-    places = {name: place for place, name in enumerate(like.shape.names)}
-    found = reader.lines(block, PAD, len(block), places, len(like.shape.names))
+    places = {name: place for place, name in enumerate(shape.names)}
+    found = reader.lines(block, PAD, len(block), places, len(shape.names))
     if found is None or found.loose:
         return [None for _ in bodies]
     stops = np.searchsorted(found.ends, PAD + np.cumsum([len(body) for body in bodies]))
@@ -133,9 +146,32 @@ def _rows(bodies: list[bytes], like: Pattern, reader: csv_plain.Reader) -> list[
     return result
 
 
-def _filled(builder: RunBuilder, like: Pattern, count: int, columns: dict[str, Column]) -> bool:
+def _shared(count: int, columns: dict[str, Column], known: dict[str, np.ndarray]) -> dict[str, Column]:
+    """Columns that the file before has too (steps, a rate) become one array; so do the lines, under no name."""
+    if len(known.get("", ())) != count:
+        known[""] = np.arange(2, count + 2, dtype=np.int64)
+    result = dict(columns)
+    for name, (values, missing) in columns.items():
+        before = known.get(name)
+        if missing is not None:
+            continue
+        if before is not None and before.dtype == values.dtype and _equal(before, values):
+            result[name] = before, None
+        elif before is None or values.dtype.kind == "i":
+            known[name] = values.copy()  # of its own: not to hold what was read together with it
+            result[name] = known[name], None
+    return result
+
+
+def _equal(one: np.ndarray, other: np.ndarray) -> bool:
+    """The same bits, so that -0 is not 0; told by a few entries for most pairs that differ."""
+    if len(one) != len(other) or one[-1] != other[-1] or one[len(one) // 2] != other[len(other) // 2]:
+        return False
+    return bool((one.view(np.int64) == other.view(np.int64)).all())
+
+
+def _filled(builder: RunBuilder, like: Pattern, count: int, columns: dict[str, Column], lines: np.ndarray) -> bool:
     """Hand the rows of one file to its builder; False where they are no run by themselves."""
-    lines = np.arange(2, count + 2, dtype=np.int64)
     builder.columns = like.shape.names
     builder.see(name for name in like.shape.names if name not in like.wanted)
     sample = slice(0, SAMPLE)

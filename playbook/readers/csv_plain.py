@@ -47,6 +47,11 @@ class Reader:
         self._sign = ord(delimiter)
         self._known: dict[bytes, float | None] = {}  # words of cells met before: nan, None, -inf
 
+    @property
+    def words(self) -> frozenset[bytes]:
+        """The texts of cells that are no bare numbers (the last ten thousand of them)."""
+        return frozenset(self._known)
+
     def lines(self, block: bytes, low: int, high: int, places: Mapping[str, int], width: int) -> Lines | None:
         """The whole lines of `block[low:high]` (`low` is `digits.PAD` or more); None where one is too long.
 

@@ -6,25 +6,33 @@ Only formats that an engine reads in parallel: parquet, CSV with a header line, 
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 from playbook.errors import PlaybookError, Problem
 from playbook.probes.fleet_engines import File, Files
 from playbook.readers import columnar, names, walk
 from playbook.readers.source import Source
+from playbook.workflow import fleet_rows
 
 INGEST = "`playbook ingest` reads it"
 _DELIMITERS = ",\t;|"
 _TAIL = 1 << 14  # bytes looked at for the last line, and for the first
+_LINES = 2  # a table of thousands of columns is looked at more closely
 
 
 def describe(paths: Sequence[str], metric: str, rename: Mapping[str, str]) -> tuple[Files, list[Problem]]:
     """The files of `paths` and what is wrong with some of them. Raises `PlaybookError` where no rank can be told."""
     found = walk.files(paths)
     kinds: dict[str, list[walk.Found]] = {}
+    firsts: dict[str, bytes] = {}
     for item in found:
-        kinds.setdefault(_format(item), []).append(item)
+        head = _head(item)
+        kinds.setdefault(_format(head), []).append(item)
+        firsts[item.name] = head[: head.find(b"\n") + 1]
     fit = {kind: items for kind, items in kinds.items() if kind}
     if not fit:
         raise PlaybookError(found[0].name, "is not parquet, CSV or JSON lines", INGEST)
@@ -48,16 +56,35 @@ def describe(paths: Sequence[str], metric: str, rename: Mapping[str, str]) -> tu
         if torn is not None:
             problems.append(Problem(item.name, None, f"the last line (step {torn}) is cut; it is left out", "", "cut"))
         files.append(File(str(item.path), item.rank, torn))
-    alike = kind == "csv" and all(_columns(item, kind) == (columns, delimiter) for item in items[1:])
+    first = firsts[items[0].name]
+    alike = kind == "csv" and all(
+        firsts[item.name] == first or _columns(item, kind) == (columns, delimiter) for item in items[1:]
+    )
     header = tuple(columns) if alike and len(set(columns)) == len(columns) else ()
-    return Files(tuple(files), kind, step, value, rank, delimiter, header), problems
+    data = Files(tuple(files), kind, step, value, rank, delimiter, header)
+    if header and fleet_rows.fit(first, data):
+        data = replace(data, rows=partial(fleet_rows.read, items, first, data))
+    return data, problems
 
 
-def _format(item: walk.Found) -> str:
-    """parquet, json, csv or nothing, by content."""
+def _head(item: walk.Found) -> bytes:
+    """The first bytes of a file as text, whatever it is packed or encoded in; nothing for standard input."""
     if item.name == "-":
-        return ""
-    head = Source(item.path, item.name).head(_TAIL)
+        return b""
+    try:
+        with item.path.open("rb", buffering=0) as stream:
+            head = stream.read(_TAIL)
+    except OSError:
+        head = b""
+    if len(head) < _TAIL or head.count(b"\n") > _LINES:
+        start = head[:4]
+        if start.isascii() and start[:1] not in (b"\0", b"\x1f", b"(", b""):  # not packed, no mark
+            return head
+    return Source(item.path, item.name).head(_TAIL)
+
+
+def _format(head: bytes) -> str:
+    """parquet, json, csv or nothing, by content."""
     if head.startswith(b"PAR1"):
         return "parquet"
     first = head.split(b"\n", 1)[0].strip()
@@ -108,11 +135,13 @@ def _torn(path: Path, step: str, columns: list[str], delimiter: str) -> int | No
     """The step of a last line without an end: its last number may have lost digits. None for a whole file."""
     if path.suffix in (".gz", ".zst"):
         return None
-    with path.open("rb") as stream:
-        stream.seek(max(0, path.stat().st_size - _TAIL))
-        tail = stream.read()
-    if not tail or tail.endswith((b"\n", b"\r")):
-        return None
+    with path.open("rb", buffering=0) as stream:
+        size = os.fstat(stream.fileno()).st_size
+        stream.seek(max(0, size - 1))
+        if not size or stream.read(1) in (b"\n", b"\r"):
+            return None
+        stream.seek(max(0, size - _TAIL))
+        tail = stream.read(_TAIL)
     cells = tail.rsplit(b"\n", 1)[-1].decode("utf-8", "replace").split(delimiter)
     place = columns.index(step)
     try:
