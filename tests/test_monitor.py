@@ -250,13 +250,21 @@ def test_the_transformers_trainer(paper: None, tmp_path: Path) -> None:
     state = types.SimpleNamespace(is_world_process_zero=True, global_step=0)
     control = types.SimpleNamespace(should_training_stop=False)
     args = types.SimpleNamespace(to_dict=lambda: {"fp16": True, "learning_rate": 3e-4, "callbacks": [1]})
-    model = types.SimpleNamespace(config=types.SimpleNamespace(vocab_size=32_000), named_parameters=lambda: iter(()))
+    model = types.SimpleNamespace(
+        config=types.SimpleNamespace(vocab_size=32_000), named_parameters=lambda: iter(()), training=True, hooks=[]
+    )
+    model.register_forward_pre_hook = lambda hook, with_kwargs: model.hooks.append(hook) or model
+    model.remove = model.hooks.clear
     callback.on_train_begin(args, state, control, model=model, optimizer=None)
     for state.global_step, loss in enumerate(kit.losses(120), 1):
         callback.on_log(args, state, control, {"loss": float(loss), "grad_norm": 1.0, "epoch": 0.1}, model=model)
     assert not control.should_training_stop
     callback.on_log(args, state, control, {"train_runtime": 3.0, "train_loss": 9.9})
+    assert len(callback.monitor._pending) == 0 or callback.monitor._pending[-1][0] == 120
     state.global_step += 1
+    model.hooks[0](model, (), {"input_ids": np.full((2, 3), 7)})
+    model.training = False
+    model.hooks[0](model, (), {"input_ids": np.full((2, 3), 8)})  # an evaluation is not the batch of the step
     callback.on_log(args, state, control, {"loss": math.nan})
     for _ in range(200):
         if callback.monitor.incident is not None:
@@ -265,6 +273,8 @@ def test_the_transformers_trainer(paper: None, tmp_path: Path) -> None:
     callback.on_log(args, state, control, {"loss": math.nan})
     callback.on_train_end(args, state, control)
     assert control.should_training_stop and callback.monitor.incident["symptom"]["onset_step"] == 121
+    kept = np.load(callback.monitor.captures[0] / "batch.npz")
+    assert kept["input_ids"].tolist() == [[7] * 3] * 2 and not model.hooks
     run = callback.monitor.run()
     assert run.config == {"fp16": True, "learning_rate": 3e-4, "vocab_size": 32_000}
     assert 9.9 not in run.series["loss", None].values
