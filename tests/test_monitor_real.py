@@ -1,4 +1,4 @@
-"""The callbacks in real trainings of the real libraries, where they are installed: `pip install transformers lightning`.
+"""The callbacks in real trainings of the real libraries, where these are installed (transformers, lightning).
 
 A tiny model of ours is trained on made-up tokens; a weight is set to NaN at a known step.
 """
@@ -34,7 +34,8 @@ def test_the_transformers_trainer(at: int | None, stop: bool, tmp_path: Path) ->
     rows = [{"input_ids": (x := (torch.arange(16) * 3 + i) % 64), "labels": x} for i in range(STEPS * 4)]
     callback = PlaybookCallback(tmp_path / "run", stop=stop, on_incident=told.append)
     arguments = transformers.TrainingArguments(
-        output_dir=str(tmp_path / "out"), max_steps=STEPS, learning_rate=1e-2, per_device_train_batch_size=4, logging_steps=1,
+        output_dir=str(tmp_path / "out"), max_steps=STEPS, learning_rate=1e-2,
+        per_device_train_batch_size=4, logging_steps=1,
         report_to=[], use_cpu=True, save_strategy="no", disable_tqdm=True, logging_nan_inf_filter=False,
     )  # fmt: skip
     trainer = transformers.Trainer(
