@@ -5,16 +5,18 @@ from __future__ import annotations
 import json
 import math
 import random
+import struct
 from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import pytest
+from event_files import event, frame, simple, tensor, varint, version
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from playbook.errors import PlaybookError
-from playbook.readers import cells, json_columns, json_lines
+from playbook.readers import cells, json_columns, json_lines, tensorboard, tfrecord
 from playbook.readers.base import RunBuilder, number
 from playbook.readers.source import Source
 
@@ -231,3 +233,112 @@ def test_columns_give_the_same_run_as_lines(seed: int, tmp_path: Path, monkeypat
 def test_the_fast_way_takes_most_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     taken = [check(seed, tmp_path, monkeypatch) for seed in range(40)]
     assert sum(taken) >= 20
+
+
+# ---- event files ----------------------------------------------------------------------------------------------------
+
+
+def some_events(rng: random.Random) -> bytes:
+    """Scalars of a few tags, one record each or several in one, old and new, with other records between."""
+    tags = rng.sample(
+        ["loss", "train/loss", "lr", "grad_norm", "eval/loss", "act/max_layer_3", "xyzw"], rng.randint(1, 5)
+    )
+    kinds = {tag: rng.choice(("simple", "simple", "float", "double", "content", "int")) for tag in tags}
+    together, holes = rng.random() < 0.2, rng.choice((0, 0, 0.05))
+    tick, step = rng.choice((0.0, 1.25)), rng.choice((0, 100, 16_000, 2**31))
+    records = [version()] if rng.random() < 0.8 else []
+
+    def value(tag: str) -> bytes:
+        number = rng.choice((rng.gauss(2, 1), rng.gauss(2, 1), math.nan, math.inf, 0.0))
+        if kinds[tag] == "simple":
+            return simple(tag, number)
+        if kinds[tag] == "float":
+            return tensor(tag, b"\x08\x01\x12\x00" + b"\x2d" + struct.pack("<f", number))
+        if kinds[tag] == "double":
+            return tensor(tag, b"\x08\x02\x12\x00" + b"\x32\x08" + struct.pack("<d", number))
+        if kinds[tag] == "content":
+            return tensor(tag, b"\x08\x01\x12\x00" + b"\x22\x04" + struct.pack("<f", number))
+        return tensor(tag, b"\x08\x09\x12\x00\x52" + varint(len(varint(step))) + varint(step))
+
+    for _ in range(rng.choice((1, 30, 300, 1500))):
+        step += 1 if rng.random() < 0.99 else -5
+        wall = 1.7e9 + tick * step
+        if together:
+            records.append(event(max(0, step), *(value(tag) for tag in tags), time=wall))
+        else:
+            chosen = [tag for tag in tags if rng.random() >= holes]
+            records += [event(max(0, step) or None, value(tag), time=wall) for tag in chosen]
+        if rng.random() < 0.01:
+            records.append(
+                rng.choice((frame(b""), frame(bytes(5000)), event(step, tensor("h", b"", "histograms")), frame(b"abc")))
+            )
+    data = bytearray(b"".join(records))
+    for _ in range(rng.choice((0, 0, 0, 1, 3))):
+        data[rng.randrange(len(data))] ^= 1 << rng.randrange(8)
+    return bytes(data[: len(data) - rng.choice((0, 0, rng.randint(0, 60)))])
+
+
+def one_by_one(data: bytes) -> tuple[tensorboard.Points, int, int]:
+    """(points, records with a wrong CRC, bytes that were read): record after record, byte after byte."""
+    points: tensorboard.Points = {}
+    place = broken = count = 0
+    while place + 12 <= len(data):
+        size, stored = struct.unpack_from("<QI", data, place)
+        if tfrecord.masked_crc_of(data[place : place + 8]) != stored or place + 16 + size > len(data):
+            break
+        record = data[place + 12 : place + 12 + size]
+        if tfrecord.masked_crc_of(record) == struct.unpack_from("<I", data, place + 12 + size)[0]:
+            tensorboard._record(record, count, points)
+        else:
+            broken += size <= 4096
+        place, count = place + 16 + size, count + 1
+    return points, broken, place
+
+
+@FULL
+@given(seed=st.integers(0, 2**32))
+def test_event_records_together_are_what_single_ones_are(
+    seed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rng = random.Random(seed)
+    data = some_events(rng)
+    points, broken, stop = one_by_one(data)
+    wanted = {
+        tag: sorted(zip(*(np.concatenate(part).tolist() for part in parts), strict=True), key=lambda row: row[0])
+        for tag, parts in points.items()
+        if RunBuilder("x", "tensorboard").wants(tag)
+    }
+    path = tmp_path / "events.out.tfevents.1.host"
+    path.write_bytes(data)
+    monkeypatch.setattr(tensorboard, "_PIECE", rng.choice((64, 5000, 4 << 20)))
+    builder = RunBuilder("x", "tensorboard")
+    try:
+        tensorboard.read(Source(path, "x"), builder)
+    except PlaybookError:
+        assert not any(wanted.values())
+        return
+    found = {raw: (steps, values) for raw, _, steps, values, _ in builder._columns}
+    assert found.keys() == wanted.keys()
+    for tag, (steps, values) in found.items():
+        assert steps.tolist() == [row[1] for row in wanted[tag]]
+        assert all(same_bits(one, row[2]) for one, row in zip(values.tolist(), wanted[tag], strict=True))
+    told = {problem.code: problem.what for problem in builder.problems}
+    assert ("crc" in told) == bool(broken) and (not broken or told["crc"].startswith(f"{broken} records"))
+    assert ("cut" in told or "damaged" in told) == (stop < len(data))
+    assert all(f"(byte {stop})" in told[code] for code in ("cut", "damaged") if code in told)
+
+
+def test_every_record_has_its_crc_checked(tmp_path: Path) -> None:
+    """One flipped bit in any byte of a record takes that record out, and no other."""
+    records = [event(20_000 + step, simple("loss", 2.0 + step), time=1.7e9 + step) for step in range(300)]
+    place = sum(map(len, records[:250]))
+    for byte in range(12, len(records[250])):
+        data = bytearray(b"".join(records))
+        data[place + byte] ^= 0x10
+        path = tmp_path / "events.out.tfevents.1.host"
+        path.write_bytes(data)
+        builder = RunBuilder("x", "tensorboard")
+        tensorboard.read(Source(path, "x"), builder)
+        (_, _, steps, _, _) = builder._columns[0]
+        assert steps.tolist() == [20_000 + step for step in range(300) if step != 250]
+        assert [problem.code for problem in builder.problems] == ["crc"]

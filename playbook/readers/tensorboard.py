@@ -8,7 +8,9 @@ stepped over.
 from __future__ import annotations
 
 import struct
+from collections.abc import Iterator
 from pathlib import Path
+from typing import BinaryIO
 
 import numpy as np
 
@@ -22,7 +24,8 @@ TITLE = "TensorBoard event file"
 PARTS = True  # a resumed job adds a file to the folder
 
 _LAYOUTS = 200  # different record layouts of one length that are decoded together; what is left goes one by one
-_BATCH = 32 << 20  # bytes of records that are decoded at once
+_PIECE = 4 << 20  # bytes of records that are decoded at once
+_LONG = 64 << 20  # bytes of a record above which it is stepped over unread
 _KIND = 24  # bytes of a record that tell its kind
 _WALL_TIME = 9  # first byte of an Event: field 1, eight bytes
 _SHORT = 1 << 12  # bytes: longer records are few, and go one by one
@@ -40,28 +43,54 @@ def sniff(head: bytes, path: Path) -> int:
 
 
 def read(source: Source, builder: RunBuilder) -> None:
-    with source.open() as stream:
-        data = stream.read()
-    starts, sizes, stop = tfrecord.frames(data)
-    if stop is not None:
-        left = data[stop:]
-        cut = len(left) < tfrecord.FRAME or tfrecord.is_frame(left)
-        what = "the last record is cut; it is left out" if cut else f"damaged: the last {len(left)} bytes are not read"
-        builder.problem(
-            None, f"{what} (byte {stop})", "" if cut else "fetch the file again", "cut" if cut else "damaged"
-        )
     points: Points = {}
-    broken = 0
-    for size in np.unique(sizes[sizes <= _SHORT]):
-        broken += _same_length(data, np.flatnonzero(sizes == size), starts, int(size), points)
-    for place in np.flatnonzero(sizes > _SHORT):
-        broken += _one(data, int(place), int(starts[place]), int(sizes[place]), points)
+    broken = count = 0
+    with source.open() as stream:
+        for data, starts, sizes in _pieces(stream, builder):
+            for size in np.unique(sizes[sizes <= _SHORT]):
+                which = np.flatnonzero(sizes == size)
+                broken += _same_length(data, which, starts[which], int(size), points, count)
+            for place in np.flatnonzero(sizes > _SHORT):
+                broken += _one(data, count + int(place), int(starts[place]), int(sizes[place]), points)
+            count += len(starts)
     if broken:
         builder.problem(None, f"{broken} records with a wrong CRC are left out", "fetch the file again", "crc")
     if not points:
-        what = "the event file holds no record yet" if len(starts) <= 1 else "the event file holds no scalar"
+        what = "the event file holds no record yet" if count <= 1 else "the event file holds no scalar"
         raise PlaybookError(source.name, what, "check that the job has logged something")
     _add(builder, points, "val/" if held_out.is_held(source.inner.parent.name) else "")
+
+
+def _pieces(stream: BinaryIO, builder: RunBuilder) -> Iterator[tuple[bytes, np.ndarray, np.ndarray]]:
+    """(bytes, starts, sizes of the payloads in them) piece by piece; tells where the frames end too early."""
+    tail, before = b"", 0  # bytes that are left of the last piece, bytes before them
+    while True:
+        more = stream.read(_PIECE)
+        data = tail + more if tail else more
+        starts, sizes, stop = tfrecord.frames(data)
+        if len(starts):
+            yield data, starts, sizes
+        tail = b"" if stop is None else data[stop:]
+        before += len(data) - len(tail)
+        if not more:
+            break
+        if len(tail) >= tfrecord.FRAME and not tfrecord.is_frame(tail):
+            break
+        if len(tail) >= tfrecord.FRAME and (size := tfrecord.size(tail)) > _LONG:
+            left = size - len(tail)
+            while left > 0 and (skipped := stream.read(min(left, _PIECE))):  # a video: no scalar is so long
+                left -= len(skipped)
+            if left > 0:
+                break
+            before, tail = before + size, b""
+    if tail:
+        left = len(tail)
+        while more := stream.read(_PIECE):
+            left += len(more)
+        cut = len(tail) < tfrecord.FRAME or tfrecord.is_frame(tail)
+        what = "the last record is cut; it is left out" if cut else f"damaged: the last {left} bytes are not read"
+        hint, code = ("", "cut") if cut else ("fetch the file again", "damaged")
+        builder.problem(None, f"{what} (byte {before})", hint, code)
 
 
 def _add(builder: RunBuilder, points: Points, prefix: str) -> None:
@@ -72,33 +101,40 @@ def _add(builder: RunBuilder, points: Points, prefix: str) -> None:
         tags = ", ".join(list(points)[:12])
         raise PlaybookError(builder.path, f"no scalar of a known metric (tags: {tags})", "name one: --map loss=my_tag")
     for tag in wanted:
-        orders, steps, values = points[tag]
-        order = np.argsort(np.concatenate(orders), kind="stable")
-        builder.add_columns(np.concatenate(steps)[order], {prefix + tag: np.concatenate(values)[order]})
+        orders, steps, values = (np.concatenate(parts) for parts in points[tag])
+        if (orders[1:] < orders[:-1]).any():
+            order = np.argsort(orders, kind="stable")
+            steps, values = steps[order], values[order]
+        builder.add_columns(steps, {prefix + tag: values})
     builder.rows = sum(len(part) for orders, _, _ in points.values() for part in orders)
 
 
-def _same_length(data: bytes, which: np.ndarray, starts: np.ndarray, size: int, points: Points) -> int:
-    """Decode all records of one length; the number of those with a wrong CRC."""
-    raw = np.frombuffer(data, np.uint8)
+def _same_length(data: bytes, which: np.ndarray, starts: np.ndarray, size: int, points: Points, before: int) -> int:
+    """Decode all records of one length; the number of those with a wrong CRC.
+
+    which, starts  int64[n]: their numbers in the piece, which has `before` records before it, and their places
+    """
+    rows, order = tfrecord.payloads(data, starts, size), which + before
+    columns = tfrecord.varying(rows)
+    good = tfrecord.masked_crcs(rows, columns) == tfrecord.stored_crc(data, starts, size)
     broken = 0
-    for part in np.array_split(which, 1 + len(which) * size // _BATCH):
-        rows = raw[starts[part][:, None] + np.arange(size)]
-        good = tfrecord.masked_crc(rows) == tfrecord.stored_crc(data, starts[part], size)
-        broken += int((~good).sum())
-        rows, order = rows[good], part[good]
-        for _ in range(_LAYOUTS):
-            if not len(rows):
-                break
-            taken = _layout(rows, order, points)
-            rows, order = rows[~taken], order[~taken]
-        for row, place in zip(rows, order, strict=True):
-            _record(row.tobytes(), int(place), points)
+    if not good.all():
+        broken = int((~good).sum())
+        rows, order = rows[good], order[good]
+    for _ in range(_LAYOUTS if size else 0):
+        if not len(rows):
+            break
+        taken = _layout(rows, order, points, columns)
+        if taken.all():
+            return broken
+        rows, order = rows[~taken], order[~taken]
+    for row, place in zip(rows, order, strict=True) if size else ():
+        _record(row.tobytes(), int(place), points)
     return broken
 
 
-def _layout(rows: np.ndarray, order: np.ndarray, points: Points) -> np.ndarray:
-    """Decode the rows that are laid out like the first one; bool[n] tells which."""
+def _layout(rows: np.ndarray, order: np.ndarray, points: Points, columns: np.ndarray) -> np.ndarray:
+    """Decode the rows that are laid out like the first one; bool[n] tells which. `columns` are those that vary."""
     first = rows[0].tobytes()
     taken = np.zeros(len(rows), bool)
     taken[0] = True
@@ -108,25 +144,29 @@ def _layout(rows: np.ndarray, order: np.ndarray, points: Points) -> np.ndarray:
     if any(kind == _WHOLE for _, kind, _ in values):
         _record(first, int(order[0]), points)
         return taken
-    fixed = np.ones(rows.shape[1], bool)
+    free = np.zeros(rows.shape[1], bool)
     if first[0] == _WALL_TIME:
-        fixed[1:9] = False
+        free[1:9] = True
+    taken[:] = True
     if step is not None:
-        digits = rows[:, step[0] : step[1]]
-        taken |= ((digits < 0x80) == (np.arange(step[0], step[1]) == step[1] - 1)).all(axis=1)
-        fixed[step[0] : step[1]] = False
-    else:
-        taken[:] = True
+        free[step[0] : step[1]] = True
+        for place in range(*step):
+            taken &= (rows[:, place] < 0x80) == (place == step[1] - 1)
     for _, kind, place in values:
-        fixed[place : place + np.dtype(kind).itemsize] = False
-    taken &= (rows[:, fixed] == rows[0, fixed]).all(axis=1)
-    chosen, where = rows[taken], order[taken]
+        free[place : place + np.dtype(kind).itemsize] = True
+    for place in columns[~free[columns]].tolist():
+        taken &= rows[:, place] == rows[0, place]
+    every = bool(taken.all())
+    chosen, where = (rows, order) if every else (rows[taken], order[taken])
     steps = np.zeros(len(chosen), np.uint64)
     for shift, place in enumerate(range(*step) if step is not None else ()):
-        steps |= (chosen[:, place].astype(np.uint64) & np.uint64(0x7F)) << np.uint64(7 * shift)
+        digit = chosen[:, place].astype(np.uint64)
+        digit &= np.uint64(0x7F)
+        digit <<= np.uint64(7 * shift)
+        steps |= digit
     for tag, kind, place in values:
-        cells = np.ascontiguousarray(chosen[:, place : place + np.dtype(kind).itemsize])
-        _keep(points, tag, where, steps.view(np.int64), cells.view(kind)[:, 0].astype(float))
+        cells = np.ndarray((len(chosen),), kind, chosen, place, (chosen.shape[1],))
+        _keep(points, tag, where, steps.view(np.int64), cells.astype(float))
     return taken
 
 
