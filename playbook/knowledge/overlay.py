@@ -2,7 +2,8 @@
 
 `languages/<code>/<kind>/*.yaml` hold `id: {of: <hash>, title: ..., ...}`; the fields are those of `TEXTS`, shaped as in
 the entry (lists of the same length, mappings with the same keys). `of` is the hash of the English texts that were
-translated, so that a changed entry shows as stale; a text that is missing stays English.
+translated, so that a changed entry shows as stale; a text that is missing stays English. What stands in many entries is
+in `phrases.yaml` beside them (see phrases.py).
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from playbook.errors import PlaybookError, Problem
+from playbook.knowledge import phrases
 from playbook.knowledge.entries import Entry
 from playbook.knowledge.loader import Book, parse_yaml
 
@@ -82,6 +84,10 @@ def translate(book: Book, code: str) -> Book:
         kind: {i: _translated(kind, e, overlay[kind, i]) if (kind, i) in overlay else e for i, e in entries.items()}
         for kind, entries in book.entries.items()
     }
+    said, _ = phrases.read(book.folders, code)
+    for kind in ("signals", "fixes"):
+        other.entries[kind] = {i: said.entry(e) for i, e in other.entries[kind].items()}
+    other.ledger = {key: said.fact(text) for key, text in book.ledger.items()}
     return other
 
 
@@ -140,6 +146,7 @@ def check(book: Book, code: str) -> Iterator[Problem]:
                 what = f"was made of another text ({texts.get('of')}, the English is {fingerprint(kind, entry)})"
                 yield Problem(where, None, what, "look at it again, then put the new hash", f"stale-{code}")
             yield from _shape(where, kind, entry, texts, code)
+    yield from phrases.check(book, code)
     for kind, entry_id in sorted(overlay):
         if entry_id not in book.entries[kind]:
             yield Problem(f"languages/{code}/{kind}/{entry_id}", None, "translates nothing", "drop it", f"stale-{code}")
