@@ -100,7 +100,7 @@ def of_ranks(metric: str, by_rank: dict[int, Series]) -> Curve | None:
     if len(filled) == 1:
         return fold(filled[0])
     lead = filled[0]
-    if all(s.steps is lead.steps or (len(s) == len(lead) and np.array_equal(s.steps, lead.steps)) for s in filled[1:]):
+    if all(len(s) == len(lead) and np.array_equal(s.steps, lead.steps) for s in filled[1:]):
         total: np.ndarray = np.zeros(len(lead))
         with np.errstate(invalid="ignore", over="ignore"):
             for s in filled:

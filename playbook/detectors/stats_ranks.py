@@ -29,7 +29,7 @@ def matrix(by_rank: dict[int, Series], around: int | None = None) -> Matrix | No
         return None
     series = list(filled.values())
     lead = series[0].steps
-    aligned = all(s.steps is lead or (len(s) == len(lead) and np.array_equal(s.steps, lead)) for s in series[1:])
+    aligned = all(len(s) == len(lead) and np.array_equal(s.steps, lead) for s in series[1:])
     aligned = aligned and bool((np.diff(lead) > 0).all())
     steps = lead if aligned else np.unique(np.concatenate([s.steps for s in series]))
     columns = slice(0, len(steps))

@@ -39,7 +39,7 @@ class File:
 
 @dataclass(frozen=True, slots=True)
 class Rows:
-    """Rows that were read already: steps and ranks int64[n], values float64[n] (masked where nothing was logged)."""
+    """Rows that were read already: steps and ranks int64[n], values float64[n], masked where nothing was logged."""
 
     step: np.ndarray
     rank: np.ndarray

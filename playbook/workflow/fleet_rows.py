@@ -52,11 +52,7 @@ def read(items: Sequence[Found], first: bytes, data: Files) -> Iterator[Rows | F
                     count += len(part.step)
             held, size = [], 0
         if rows and (count >= _ROWS or item is None):
-            yield Rows(
-                np.concatenate([part.step for part in rows]),
-                np.concatenate([part.rank for part in rows]),
-                np.ma.concatenate([part.value for part in rows]),
-            )
+            yield _joined(rows)
             rows, count = [], 0
 
 
@@ -79,5 +75,17 @@ def _rows(count: int, columns: dict[str, Column], file: File, data: Files) -> Ro
     if steps.dtype.kind != "i" or ranks.dtype.kind != "i" or gaps is not None or unknown is not None:
         return None
     values, missing = columns[data.value]
-    hidden = missing if missing is not None and missing.any() else np.ma.nomask
-    return Rows(steps, ranks, np.ma.MaskedArray(values.astype(np.float64, copy=False), hidden, copy=False))
+    values = values.astype(np.float64, copy=False)
+    if missing is not None and missing.any():
+        values = np.ma.MaskedArray(values, missing, copy=False)
+    return Rows(steps, ranks, values)
+
+
+def _joined(rows: list[Rows]) -> Rows:
+    masked = any(isinstance(part.value, np.ma.MaskedArray) for part in rows)
+    together = np.ma.concatenate if masked else np.concatenate  # the former takes ten times as long
+    return Rows(
+        np.concatenate([part.step for part in rows]),
+        np.concatenate([part.rank for part in rows]),
+        together([part.value for part in rows]),
+    )
