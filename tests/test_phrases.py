@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from playbook.knowledge import phrases
-from playbook.knowledge.entries import Command
+from playbook.knowledge.entries import Command, Couple
 from playbook.knowledge.loader import Book, load
 from playbook.knowledge.overlay import translate
 
@@ -38,6 +38,21 @@ def test_phrases_are_shown(book: Book) -> None:
     assert other.ledger == {"A-1": "（第 2 项，共 3 项）一件事", "A-2": "一件事", "A-3": "Another one"}
 
 
+def test_reasons_and_notes_are_shown(book: Book) -> None:
+    cause = book.causes["lr-peak"].model_copy(
+        update={
+            "note": "Folded\n  over lines.",
+            "couples": [Couple(cause="bad-samples", why="Both at once.", because=["A-1"])],
+        }
+    )
+    book.entries["causes"]["lr-peak"] = cause
+    assert "remarks lacks 'Folded over lines.'" in [p.what for p in phrases.check(book, "zh")]
+    path = book.folders[0] / "languages" / "zh" / "phrases.yaml"
+    path.write_text('remarks:\n  "Folded over lines.": "折行"\n  "Both at once.": "同时"\n', "utf-8")
+    other = translate(book, "zh").causes["lr-peak"]
+    assert (other.note, other.couples[0].why) == ("折行", "同时")
+
+
 def test_the_english_book_is_left_alone(book: Book) -> None:
     translate(book, "zh")
     assert book.ledger["A-2"] == "A fact"
@@ -45,7 +60,7 @@ def test_the_english_book_is_left_alone(book: Book) -> None:
 
 
 def test_what_is_missing_and_what_is_left_over_is_told(book: Book) -> None:
-    said = [(p.code, p.what) for p in phrases.check(book, "zh")]
+    said = [(p.code, p.what) for p in phrases.check(book, "zh") if "remarks" not in p.what]
     assert said == [
         ("missing-zh", "ledger lacks 'Another one'"),
         ("stale-zh", "ledger has 'Gone', the book has not"),

@@ -85,8 +85,7 @@ def translate(book: Book, code: str) -> Book:
         for kind, entries in book.entries.items()
     }
     said, _ = phrases.read(book.folders, code)
-    for kind in ("signals", "fixes"):
-        other.entries[kind] = {i: said.entry(e) for i, e in other.entries[kind].items()}
+    other.entries = {kind: {i: said.entry(e) for i, e in entries.items()} for kind, entries in other.entries.items()}
     other.ledger = {key: said.fact(text) for key, text in book.ledger.items()}
     return other
 

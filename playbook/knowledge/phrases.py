@@ -1,8 +1,8 @@
-"""Short texts that stand in many entries, in another language: expected outputs of commands, facts of the ledger.
+"""Short texts that stand in many entries, in another language: expected outputs, facts of the ledger, remarks.
 
-`languages/<code>/phrases.yaml` maps English -> other text in two lists, `expect` and `ledger`. The English text is the
-key, so one that changes is simply missing again. A row of the ledger may begin with "(1 of 4) ": the list knows the
-fact without it.
+`languages/<code>/phrases.yaml` maps English -> other text in three lists, `expect`, `ledger` and `remarks`. The English
+text is the key, so one that changes is simply missing again. A row of the ledger may begin with "(1 of 4) ": the list
+knows the fact without it.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from playbook.errors import PlaybookError, Problem
-from playbook.knowledge.entries import Command, Entry
+from playbook.knowledge.entries import Cause, Command, Entry
 from playbook.knowledge.loader import Book, parse_yaml
 
 FILE = "phrases.yaml"
@@ -31,6 +31,7 @@ class Phrases:
     code: str
     expect: Mapping[str, str] = field(default_factory=dict)
     ledger: Mapping[str, str] = field(default_factory=dict)
+    remarks: Mapping[str, str] = field(default_factory=dict)
 
     def fact(self, text: str) -> str:
         """A row of the ledger; one that is not translated stays English."""
@@ -41,17 +42,37 @@ class Phrases:
         return _PART_WORDS.get(self.code, "({0}/{1}) ").format(*part.groups()) + other if part else other
 
     def entry(self, entry: Entry) -> Entry:
-        """An entry with what its commands are expected to say."""
+        """An entry with its note, what its commands are expected to say, and the reasons at the links of a cause."""
+        changes: dict[str, Any] = {}
+        if entry.note and (note := self.remarks.get(_line(entry.note))):
+            changes["note"] = note
         commands: list[Command] = getattr(entry, "commands", [])
-        if not any(c.expect in self.expect for c in commands):
-            return entry
-        told = [c.model_copy(update={"expect": self.expect.get(c.expect, c.expect)}) for c in commands]
-        return entry.model_copy(update={"commands": told})
+        if any(c.expect in self.expect for c in commands):
+            changes["commands"] = [
+                c.model_copy(update={"expect": self.expect.get(c.expect, c.expect)}) for c in commands
+            ]
+        for name in ("excludes", "couples") if isinstance(entry, Cause) else ():
+            links: list[Any] = getattr(entry, name)
+            if any(_line(link.why) in self.remarks for link in links):
+                changes[name] = [
+                    link.model_copy(update={"why": self.remarks.get(_line(link.why), link.why)}) for link in links
+                ]
+        return entry.model_copy(update=changes) if changes else entry
+
+
+def _line(text: str) -> str:
+    """A text in one line, as it is a key."""
+    return " ".join(text.split())
+
+
+def _remarks(entry: Entry) -> set[str]:
+    links: list[Any] = [*entry.excludes, *entry.couples] if isinstance(entry, Cause) else []
+    return {_line(text) for text in (entry.note, *(link.why for link in links)) if text}
 
 
 def read(folders: list[Path], code: str) -> tuple[Phrases, list[Problem]]:
     """The phrases of all packs, later over earlier, and what is wrong with the files."""
-    found: dict[str, dict[str, str]] = {"expect": {}, "ledger": {}}
+    found: dict[str, dict[str, str]] = {"expect": {}, "ledger": {}, "remarks": {}}
     problems = []
     for folder in folders:
         path = folder / "languages" / code / FILE
@@ -67,7 +88,7 @@ def read(folders: list[Path], code: str) -> tuple[Phrases, list[Problem]]:
             rows = data.get(name) if isinstance(data, dict) else None
             if isinstance(rows, dict):
                 table.update({str(k): str(v) for k, v in rows.items()})
-    return Phrases(code, found["expect"], found["ledger"]), problems
+    return Phrases(code, **found), problems
 
 
 def check(book: Book, code: str) -> Iterator[Problem]:
@@ -76,19 +97,20 @@ def check(book: Book, code: str) -> Iterator[Problem]:
     yield from problems
     where = f"languages/{code}/{FILE}"
     homes = [folder for folder in book.folders if (folder / "languages" / code).is_dir()]
-    said, owed = set(), set()
-    for kind in ("signals", "fixes"):
-        for entry in book.entries[kind].values():
-            texts = {c.expect for c in getattr(entry, "commands", []) if _WORD.search(c.expect)}
-            said |= texts
-            if any(book.files[kind, entry.id].is_relative_to(home) for home in homes):
-                owed |= texts
+    said: dict[str, set[str]] = {"expect": set(), "remarks": set()}
+    owed: dict[str, set[str]] = {"expect": set(), "remarks": set()}
+    for kind, entries in book.entries.items():
+        for entry in entries.values():
+            mine = any(book.files[kind, entry.id].is_relative_to(home) for home in homes)
+            expected = {c.expect for c in getattr(entry, "commands", []) if _WORD.search(c.expect)}
+            for name, texts in (("expect", expected), ("remarks", _remarks(entry))):
+                said[name] |= texts
+                owed[name] |= texts if mine else set()
     facts = {_PART.sub("", text) for text in book.ledger.values()}
     all_owe = all(folder in homes for folder in book.folders if (folder / "ledger.yaml").is_file())
-    for name, texts, must, known in (
-        ("expect", said, owed, phrases.expect),
-        ("ledger", facts, facts if all_owe else set(), phrases.ledger),
-    ):
+    said["ledger"], owed["ledger"] = facts, facts if all_owe else set()
+    for name in ("expect", "ledger", "remarks"):
+        texts, must, known = said[name], owed[name], getattr(phrases, name)
         for text in sorted(must - known.keys()):
             yield Problem(where, None, f"{name} lacks {text!r}", "add it", f"missing-{code}")
         for text in sorted(text for text in known.keys() - texts if _WORD.search(text)):
