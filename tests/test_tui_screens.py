@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 import difflib
+import time
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 import pytest
 
 from playbook.errors import PlaybookError
+from playbook.faces.tui.cards import Cards
 from playbook.faces.tui.dialogs import ReadingDialog
-from tests.tui_kit import LARGE, SMALL, Memory, Terminal, run, terminal
+from playbook.faces.tui.tail import Look, Tail, Told
+from playbook.faces.tui.watch import Watch
+from playbook.workflow.learning.quiz import Deck
+from playbook.workflow.learning.quiz_cards import Ground
+from playbook.workflow.records.similar import Similar
+from tests.tui_kit import LARGE, SMALL, Memory, Terminal, run, small_found, terminal
 
 GOLDEN = Path(__file__).parent / "golden" / "tui"
 Walk = Callable[[Terminal], Awaitable[None]]
@@ -64,6 +71,59 @@ async def fix_page(t: Terminal) -> None:
     await t.press("1")
 
 
+ALIKE = (
+    Similar("20260210-b", "incident", "Peak of 6e-4 on the 7B run", 0.71, "lr-peak", True, ("loss-shape",
+            "grad-norm-before"), (("lower-lr-removes-it", "yes"),), ("lower-peak-lr",)),
+    Similar("tiny-lr", "case", "A run whose peak was too high", 0.52, "lr-peak", True, ("loss-shape", "precision"), ()),
+)  # fmt: skip
+
+
+def with_past(*pressed: str) -> Walk:
+    """The run on the desk, with incidents that look like it."""
+
+    async def walk(t: Terminal) -> None:
+        assert isinstance(t.app.shop, Memory)
+        t.app.shop.alike = ALIKE
+        await with_run(*pressed)(t)
+
+    return walk
+
+
+def card(item: str, *pressed: str) -> Walk:
+    """One card of the quiz, then keys."""
+
+    async def walk(t: Terminal) -> None:
+        assert t.app.library is not None
+        made = Deck(Ground(t.app.library, t.app.w)).card(item)
+        assert made is not None
+        t.app.push_screen(Cards([(made, False)]))
+        await t.settle()
+        await t.press(*pressed)
+
+    return walk
+
+
+async def watched(t: Terminal) -> None:
+    """An incident in a file that grows."""
+    assert t.app.library is not None
+    page = Watch(())
+    t.app.push_screen(page)
+    await t.settle()
+    page.paths = ("/data/run.csv",)
+    page.tail = Tail((), t.app.library)
+    told = (
+        Told(
+            "incident", 1, "Tiny persistent-spike", 200, "loss rises from 2.02 to 7.02 at step 200", ("stop-and-keep",)
+        ),
+    )
+    page.paused = True
+    page._begin()
+    page.tail = Tail((), t.app.library)
+    note = "run.csv: was replaced by a new file"
+    page.post_message(Watch.Looked(page.tail, Look(small_found(), told, (note,), open=True, fresh=True), 0.0))
+    await t.settle()
+
+
 SCREENS: dict[str, Walk] = {
     "welcome": keys(),
     "welcome-kept": kept,
@@ -88,6 +148,20 @@ SCREENS: dict[str, Walk] = {
     "palette": palette,
     "problem": problem,
     "reading": reading,
+    "similar": with_past("S"),
+    "with-past": with_past(),
+    "close-with-past": with_past("C"),
+    "watch": watched,
+    "quiz": keys("t"),
+    "quiz-progress": card("price:tied-to-samples:0", *"30", "enter", "enter", "q", "t"),
+    "card": card("curve:persistent-spike:0"),
+    "card-told": card("next:tiny-data:0", "1"),
+    "card-number": card("price:tied-to-samples:2"),
+    "card-end": card("chance:tiny-lr:0", *"80", "enter", "enter"),
+    "drills": keys("D"),
+    "drill-alert": keys("D", "down", "enter"),
+    "drill-looks": keys("D", "down", "enter", "1", "s", "enter"),
+    "drill-score": keys("D", "down", "enter", "1", "enter", "X"),
 }
 
 
@@ -103,6 +177,8 @@ def test_screen(
         (place / file).write_text("step,loss\n" * 120)
     monkeypatch.chdir(place)
     monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("TZ", "UTC")
+    time.tzset()
     monkeypatch.setattr("playbook.faces.tui.closing._me", lambda: "somebody")
 
     async def walk() -> str:

@@ -12,6 +12,7 @@ import pytest
 
 from playbook.errors import PlaybookError
 from playbook.faces.tui.curve import CurveView
+from playbook.faces.tui.tail import Look, Tail
 from playbook.faces.tui.watch import Watch
 from playbook.series import Run
 from playbook.workflow import apart
@@ -25,9 +26,23 @@ def rows(first: int, last: int) -> str:
     return "".join(f"{k},{2 + 0.01 * (k % 7):.3f},0.0003\n" for k in range(first, last))
 
 
-def test_watch_follows_a_file_and_rings_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture
+def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("playbook.faces.tui.watch.EVERY", 0.05)
     monkeypatch.setattr("playbook.faces.tui.watch.PATIENCE", 0.0)
+
+
+def grow(path: Path, text: str) -> None:
+    with path.open("a") as out:
+        out.write(text)
+
+
+def nan(first: int, last: int) -> str:
+    return "".join(f"{k},nan,0.0003\n" for k in range(first, last))
+
+
+@pytest.mark.usefixtures("quick")
+def test_watch_follows_a_file_and_rings_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "live.csv"
     path.write_text(HEAD + rows(0, 300))
     rung: list[int] = []
@@ -37,20 +52,26 @@ def test_watch_follows_a_file_and_rings_once(tmp_path: Path, monkeypatch: pytest
             monkeypatch.setattr(type(t.app), "bell", lambda self: rung.append(1))
             t.app.push_screen(Watch((str(path),)))
             await t.until(lambda: "step 299" in t.text)
-            with path.open("a") as out:
-                out.write(rows(300, 400))
+            assert "nothing happened yet" in t.text
+            grow(path, rows(300, 400))
             await t.until(lambda: "step 399" in t.text)
             assert not rung
-            with path.open("a") as out:
-                out.write("".join(f"{k},nan,0.0003\n" for k in range(400, 460)))
-            await t.until(lambda: "incident" in t.text)
+            grow(path, nan(400, 460))
+            await t.until(lambda: "INCIDENT" in t.text)
             assert "from step 400" in t.text and "✗" in t.text
-            with path.open("a") as out:
-                out.write("".join(f"{k},nan,0.0003\n" for k in range(460, 500)))
+            assert "FIRST AID" in t.text, "what to do at once stands on the screen"
+            grow(path, nan(460, 500))
             await t.until(lambda: "step 499" in t.text)
-            assert rung == [1], "one alarm an incident"
+            assert rung == [1] and t.text.count("INCIDENT") == 1, "one alarm an incident"
+            await t.press("a")
+            assert "FIRST AID" not in t.text
             await t.press("space")
             assert "paused" in t.text
+            grow(path, nan(500, 510))
+            await t.pilot.pause(0.3)
+            assert "step 509" not in t.text
+            await t.press("space")
+            await t.until(lambda: "step 509" in t.text)
             await t.press("enter")
             await t.until(lambda: t.page == "DiagnosisPage")
             assert t.app.desk is not None and t.app.desk.shape is not None and t.app.desk.shape.state == "instant-nan"
@@ -58,40 +79,113 @@ def test_watch_follows_a_file_and_rings_once(tmp_path: Path, monkeypatch: pytest
     run(walk())
 
 
-def test_watch_waits_for_a_file_and_survives_its_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("playbook.faces.tui.watch.EVERY", 0.05)
+@pytest.mark.usefixtures("quick")
+def test_watch_waits_for_a_file_and_survives_its_end(tmp_path: Path) -> None:
     path = tmp_path / "later.csv"
 
     async def walk() -> None:
         async with terminal(ingest=ingest) as t:
             await t.press("W", *str(path), "enter")
             await t.until(lambda: "no such file" in t.text)
-            path.write_text(HEAD + rows(0, 300))
-            await t.until(lambda: "step 299" in t.text)
+            path.write_text(HEAD + rows(0, 300) + nan(300, 360))
+            await t.until(lambda: "step 359" in t.text)
             path.unlink()
             await t.until(lambda: "no such file" in t.text)
-            assert "step 299" in t.text, "what was seen stays on the screen"
+            assert "step 359" in t.text, "what was seen stays on the screen"
+            await t.press("enter")
+            await t.until(lambda: t.page == "DiagnosisPage")
+            assert t.app.desk is not None and t.app.desk.shape is not None, "and can be diagnosed without the file"
+            assert t.app.desk.run is not None and t.app.desk.run.one("loss") is not None
             await t.press("q")
             assert t.page == "Welcome"
 
     run(walk())
 
 
-def test_zoom_stays_while_the_file_grows() -> None:
-    grown = small_found()
+@pytest.mark.usefixtures("quick")
+def test_each_byte_is_read_once_and_a_new_file_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rotated and truncated files: the screen ends with what `ingest` says of what is there."""
+    path = tmp_path / "live.csv"
+    path.write_text(HEAD + rows(0, 300))
+    read: list[int] = []
+    from playbook.readers.tap import Tap
 
+    inner = Tap.more
+
+    def more(self: Tap) -> Any:
+        took = inner(self)
+        read.append(len(took.data))
+        return took
+
+    monkeypatch.setattr(Tap, "more", more)
+
+    async def walk() -> None:
+        async with terminal(ingest=ingest) as t:
+            page = Watch((str(path),))
+            t.app.push_screen(page)
+            await t.until(lambda: "step 299" in t.text)
+            grow(path, rows(300, 350))
+            await t.until(lambda: "step 349" in t.text)
+            assert sum(read) == path.stat().st_size
+            path.rename(tmp_path / "live.csv.1")
+            path.write_text(HEAD + rows(350, 420))
+            await t.until(lambda: "step 419" in t.text)
+            loss = page.found.run.one("loss") if page.found is not None else None
+            assert loss is not None and len(loss) == 420 and "replaced by a new file" in t.text
+            path.write_text(HEAD + rows(0, 40))
+            await t.until(lambda: "step 39" in t.text and "step 390" not in t.text)
+            here = ingest([str(path)], t.app.library.book if t.app.library else None)  # type: ignore[arg-type]
+            assert page.found is not None and page.found.verdict == here.verdict
+
+    run(walk())
+
+
+@pytest.mark.usefixtures("quick")
+def test_a_folder_of_ranks_and_another_path(tmp_path: Path) -> None:
+    for rank in range(2):
+        (tmp_path / f"rank{rank}.csv").write_text(HEAD + rows(0, 200))
+    other = tmp_path / "other" / "run.csv"
+    other.parent.mkdir()
+
+    async def walk() -> None:
+        async with terminal(ingest=ingest) as t:
+            t.app.push_screen(Watch((str(tmp_path),)))
+            await t.until(lambda: "2 files" in t.text)
+            other.write_text(HEAD + rows(0, 77))
+            await t.press("o", *str(other), "enter")
+            await t.until(lambda: "step 76" in t.text)
+            assert "2 files" not in t.text
+
+    run(walk())
+
+
+def test_zoom_stays_while_the_file_grows() -> None:
     async def walk() -> None:
         async with terminal() as t:
             page = Watch(())
             t.app.push_screen(page)
             await t.settle()
-            page.post_message(Watch.Read(small_found(), "", 0.0))
+            assert t.app.library is not None
+            page.tail = Tail((), t.app.library)
+            page.post_message(Watch.Looked(page.tail, Look(small_found(), fresh=True), 0.0))
             await t.settle()
             view = page.query_one(CurveView)
             view.look_at(100, 150)
-            page.post_message(Watch.Read(grown, "", 0.0))
+            page.post_message(Watch.Looked(page.tail, Look(small_found(), fresh=True), 0.0))
             await t.settle()
             assert (view.first, view.last) == (100, 150)
+
+    run(walk())
+
+
+def test_the_terminal_may_open_with_the_watch(tmp_path: Path) -> None:
+    path = tmp_path / "live.csv"
+    path.write_text(HEAD + rows(0, 100))
+
+    async def walk() -> None:
+        async with terminal(paths=(str(path),), follow=True) as t:
+            await t.until(lambda: "step 99" in t.text)
+            assert t.page == "Watch"
 
     run(walk())
 

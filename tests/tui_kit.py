@@ -23,6 +23,7 @@ from playbook.knowledge.loader import Book, load
 from playbook.series import Event, FileReport, Origin, Run, Series
 from playbook.workflow.book import Library
 from playbook.workflow.ingest import Ingested
+from playbook.workflow.records.similar import Similar
 
 TESTS = Path(__file__).parent
 CLOCK = datetime(2026, 3, 4, 5, 6, 7, tzinfo=UTC)
@@ -71,6 +72,7 @@ def small_found(run: Run | None = None) -> Ingested:
 class Memory(Shop):
     """A store in memory; `fault` makes every call fail."""
 
+    fuzz: bool = False
     rows: dict[str, dict[str, Any]] = field(default_factory=dict)
     taken: dict[str, Taken] = field(default_factory=dict)
     closed: list[tuple[str, str | None, str, list[str], str]] = field(default_factory=list)
@@ -85,6 +87,11 @@ class Memory(Shop):
         self._check()
         found = [r for r in self.rows.values() if status is None or r["status"] == status]
         return [r for r in found if query.lower() in r["title"].lower()]
+
+    alike: tuple[Similar, ...] = ()
+
+    def similar(self, desk: Any) -> tuple[list[Similar], str]:
+        return list(self.alike), ""
 
     def record(self, desk: Any, title: str | None) -> str:
         self._check()

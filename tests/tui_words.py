@@ -11,12 +11,19 @@ from typing import Any
 
 from textual.binding import Binding
 
+from playbook.faces.drill_screen import KIND_WORDS
 from playbook.faces.tui import registry
+from playbook.faces.tui.cards import _ASK
 from playbook.faces.tui.curve import CurveView
 from playbook.faces.tui.entry_text import KINDS
 from playbook.faces.tui.palette import _ACTIONS
 from playbook.faces.tui.panes import CausesPane, EvidencePane
+from playbook.faces.tui.watch import _WORDS
 from playbook.faces.tui.widgets import Rows
+from playbook.knowledge.entries import LAYERS
+from playbook.workflow.learning.drill_score import WEIGHTS
+from playbook.workflow.learning.interview import DEPTHS
+from playbook.workflow.learning.quiz import TEMPLATES
 
 FOLDER = Path(inspect.getfile(registry)).parent
 # Values that are put into `w` by name: states, kinds, reasons of the engine.
@@ -28,7 +35,9 @@ BY_NAME = (
     "several causes explain the evidence", "nothing that is left to look at would decide it", "shows", "expects",
     "excludes", "mistaken", "mistaken-signal", "couple", "treats", "tests", "answers", "truth", "about",
     "Answer with this outcome", "On this page", "In the curve", "In a list", "Everywhere", "Choose", "Next pane",
-    "Back", "Quit", "Every command, symptom and incident", *KINDS,
+    "Back", "Quit", "Every command, symptom and incident", *KINDS, "look", "aid", "suspect", "repair", "right", "wrong",
+    "unknown", "By kind of card", "By layer", "By symptom", "layer", "symptom", "kind of card", "is no choice",
+    "is no order", "is no number", "is no probability", "is known, or was asked in vain", "is nothing to look at",
 )  # fmt: skip
 
 
@@ -51,7 +60,8 @@ def _bound(bindings: Any) -> Iterator[str]:
 def texts() -> set[str]:
     """All of them."""
     found = set(BY_NAME)
-    for path in (*FOLDER.glob("*.py"), FOLDER.parent / "report.py", FOLDER.parent / "prompts.py"):
+    beside = ("report.py", "prompts.py", "drill_screen.py", "drill_loop.py")
+    for path in (*FOLDER.glob("*.py"), *(FOLDER.parent / name for name in beside)):
         found |= set(_called(path))
     for part in (CurveView, Rows, CausesPane, EvidencePane):
         found |= set(_bound(part.BINDINGS))
@@ -60,8 +70,10 @@ def texts() -> set[str]:
             if inspect.isclass(value) and value.__module__ == module.__name__:
                 found |= {words for _, words, _ in getattr(value, "HINTS", ())}
                 found |= set(_bound(vars(value).get("BINDINGS", ())))
-        for name in ("_ASKING", "_DONE", "_HEALTHY"):
+        for name in ("_ASKING", "_DONE", "_HEALTHY", "_LOOKING", "_CHOOSING", "_OVER"):
             found |= {words for _, words, _ in getattr(module, name, ())}
+    found |= {words for hints in _ASK.values() for _, words, _ in hints} | set(_WORDS.values())
+    found |= {*KIND_WORDS.values(), *WEIGHTS, *DEPTHS.values(), *(t.title for t in TEMPLATES.values()), *LAYERS}
     for entry in registry.SCREENS:
         found |= {entry.command, entry.help}
     for words, help_, _ in _ACTIONS:

@@ -19,7 +19,7 @@ from playbook.workflow.learning.drill_score import WEIGHTS, Better, Score
 from playbook.workflow.learning.quiz_curves import case_picture
 
 KINDS = ("metrics", "log", "config", "ask", "experiment", "probe")
-_KIND_WORDS = {
+KIND_WORDS = {
     "metrics": "read a curve",
     "log": "search the logs",
     "config": "read the configuration",
@@ -94,7 +94,7 @@ def print_looks(game: Game, shown: Sequence[str], out: Console, w: Words) -> Non
         signal = game.drill.book.signals[name]
         if signal.kind != kind:
             kind = signal.kind
-            table.add_row("", Text(w(_KIND_WORDS[kind]) + f" ({kind})", style="bold cyan"), "", "")
+            table.add_row("", Text(w(KIND_WORDS[kind]) + f" ({kind})", style="bold cyan"), "", "")
         table.add_row(str(number), Text(signal.title), name, price(_cost(game, name)))
     out.print(table)
 
@@ -106,7 +106,7 @@ def print_kinds(game: Game, out: Console, w: Words) -> None:
         if names:
             costs = [_cost(game, n) for n in names]
             low, high = (price(f(costs, key=lambda c: c.total)) for f in (min, max))
-            out.print(Text(f"  l {kind:12} {w(_KIND_WORDS[kind]):28} {len(names):3}  {low} - {high}"))
+            out.print(Text(f"  l {kind:12} {w(KIND_WORDS[kind]):28} {len(names):3}  {low} - {high}"))
 
 
 def print_suspects(drill: Drill, out: Console, w: Words) -> None:

@@ -18,6 +18,7 @@ from playbook.faces.tui import Options
 @click.option("--plain", is_flag=True, help="One question after the other as text (screen readers, dumb terminals).")
 @click.option("--serve", is_flag=True, help="In the browser, on this machine only.")
 @click.option("--port", type=click.IntRange(1, 65535), help="Port of --serve.  [default: 8617]")
+@click.option("--watch", "follow", is_flag=True, help="Follow the files as they grow.")
 @click.option("--theme", metavar="NAME", help="Theme of this session, such as playbook-light or ansi-dark.")
 @click.option("--lang", metavar="CODE", help="Language: en or zh.")
 @common.knowledge_option
@@ -27,6 +28,7 @@ def tui(
     plain: bool,
     serve: bool,
     port: int | None,
+    follow: bool,
     theme: str | None,
     lang: str | None,
     packs: tuple[Path, ...],
@@ -36,7 +38,11 @@ def tui(
 
     PATH is a metrics file, a log or a folder. Without one, the first page asks. ? shows the keys, Ctrl+P every command.
     """
-    return open_terminal(Options(paths, packs, lang, db, theme), plain, serve, port)
+    if follow and not paths:
+        raise PlaybookError("playbook tui --watch", "names nothing to follow", "give a file or a folder")
+    if follow and plain:
+        raise PlaybookError("playbook tui --watch", "needs a screen", "`playbook watch` tells the news as text")
+    return open_terminal(Options(paths, packs, lang, db, theme, follow), plain, serve, port)
 
 
 def open_terminal(options: Options, plain: bool = False, serve: bool = False, port: int | None = None) -> int:

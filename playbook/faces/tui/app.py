@@ -12,7 +12,6 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from textual import on
@@ -29,6 +28,7 @@ from playbook.faces.tui.shop import Shop, Taken
 if TYPE_CHECKING:
     from playbook.faces.tui.desk import Desk
     from playbook.workflow.book import Library
+    from playbook.workflow.ingest import Ingested
     from playbook.workflow.records.kept import Kept
 
 
@@ -76,6 +76,8 @@ class PlaybookApp(Jobs):
         self.kept_error = ""
         self.desk_changed: Signal[Desk] = Signal(self, "desk")
         self.book_changed: Signal[None] = Signal(self, "book")
+        self.alike: Signal[Desk] = Signal(self, "alike")
+        self.learned: Signal[say.Learned] = Signal(self, "learned")
         self.listed: Signal[None] = Signal(self, "listed")
         self._reading_for: Desk | None = None
         self._sessions = 0
@@ -147,7 +149,9 @@ class PlaybookApp(Jobs):
         gc.freeze()
         self.book_changed.publish(None)
         self.list_incidents(status="open")
-        if self.options.paths:
+        if self.options.paths and self.options.follow:
+            self.push_screen(registry.make("watch", self.options.paths))
+        elif self.options.paths:
             self.open_files(self.options.paths)
 
     @on(say.Failed)
@@ -198,6 +202,17 @@ class PlaybookApp(Jobs):
         self.incidents, self.kept_error = message.rows, ""
         self.listed.publish(None)
 
+    @on(say.Learned)
+    def _learned(self, message: say.Learned) -> None:
+        self.learned.publish(message)
+
+    @on(say.Alike)
+    def _alike(self, message: say.Alike) -> None:
+        desk = self.desk
+        if desk is not None and desk.facts == message.facts:
+            desk.similar, desk.similar_fault = message.found, message.fault
+            self.alike.publish(desk)
+
     @on(say.Stored)
     def _stored(self, message: say.Stored) -> None:
         desk = self.desk
@@ -222,14 +237,19 @@ class PlaybookApp(Jobs):
 
     # the desk
 
-    def open_files(self, paths: tuple[str, ...], into: Desk | None = None, quiet: bool = False) -> None:
-        """Read files in a worker; they make a new desk, or say more about the run of `into`."""
+    def open_files(
+        self, paths: tuple[str, ...], into: Desk | None = None, quiet: bool = False, found: Ingested | None = None
+    ) -> None:
+        """Read files in a worker (unless `found` is there); they make a new desk, or say more about that of `into`."""
         if self.library is None:
             self.bell()
             return
         self.cancel_reading()
         self._reading_for = into
         whole = tuple(os.path.abspath(os.path.expanduser(p)) for p in paths)  # noqa: PTH100, PTH111 globs stay globs
+        if found is not None:
+            self.post_message(say.ReadDone(found, whole, self.read_token))
+            return
         if not quiet:
             from playbook.faces.tui.dialogs import ReadingDialog
 
@@ -286,31 +306,22 @@ class PlaybookApp(Jobs):
 
     def go_on(self, kept: Kept) -> None:
         """An unfinished diagnosis from disk; its files are read again where they are still there."""
-        from playbook.workflow.records.kept import restore
+        from playbook.faces.tui import keeping
 
         desk = self._new_desk()
-        assert self.library is not None
-        desk.name = kept.name
-        restore(kept, self.library.book, desk.session)
-        desk.paths, desk.incident, desk.aid_done, desk.asked = kept.paths, kept.incident, kept.aid_done, kept.asked
-        desk.title = kept.title
-        desk.judge()
-        desk.shares = desk.now()
-        missing = [p for p in kept.paths if not (set(p) & set("*?[")) and not Path(p).exists()]
+        missing = keeping.from_kept(desk, kept)
         if missing:
-            names = ", ".join(Path(p).name for p in missing[:3])
+            names = ", ".join(missing[:3])
             desk.note = self.w("{names} is gone: what was seen in it is kept, the curve is not", names=names)
         self.put_on_desk(desk)
         if kept.paths and not missing:
             self.open_files(kept.paths, into=desk, quiet=True)
 
     def _take(self, taken: Taken) -> None:
+        from playbook.faces.tui import keeping
+
         desk = self._new_desk()
-        desk.session.moves = list(taken.moves)
-        desk.session.size = taken.size
-        desk.incident, desk.title, desk.found, desk.aid_done = taken.incident, taken.title, taken.found, taken.aid_done
-        desk.judge()
-        desk.shares = desk.now()
+        keeping.from_taken(desk, taken)
         self.put_on_desk(desk)
 
     def change(self, text: str, act: Callable[[Desk], object]) -> None:
@@ -365,14 +376,10 @@ class PlaybookApp(Jobs):
         desk = self.desk
         if desk is None or not self.options.remember:
             return
-        from playbook.workflow.records import kept
+        from playbook.faces.tui import keeping
 
-        saved = self.clock().strftime("%Y-%m-%dT%H:%M:%SZ")
-        session = desk.session
-        row = kept.Kept(desk.name, saved, desk.title, desk.paths, desk.incident, desk.aid_done, desk.asked,
-                        tuple(session.moves), tuple(session.undone), session.size, os.getpid())  # fmt: skip
         try:
-            kept.write(row)
+            keeping.write(desk, self.clock())
         except PlaybookError as error:
             if not self.kept_error:
                 self.kept_error = str(error)

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import getpass
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from textual import on
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import VerticalScroll
 from textual.content import Content
-from textual.widgets import Label
+from textual.widgets import Label, Static
 
 from playbook.faces.tui.base import Dialog
-from playbook.faces.tui.widgets import Hint, Hints, Line, Rows, percent
+from playbook.faces.tui.similar import outcome_line
+from playbook.faces.tui.widgets import Hint, Hints, Line, Rows, fit, hanging, paragraphs, percent
+
+if TYPE_CHECKING:
+    from playbook.faces.tui.desk import Desk
 
 FALSE_ALARM, OTHER = "false-alarm", "other"
 _CAUSES = 8
@@ -33,6 +37,7 @@ class CloseDialog(Dialog[None]):
 
     def compose(self) -> ComposeResult:
         with VerticalScroll(classes="box -large"):
+            yield Static("", id="before", markup=False)
             yield Label(self.w("Confirmed cause"))
             yield Rows(id="cause")
             yield Label(self.w("What helped"))
@@ -47,6 +52,10 @@ class CloseDialog(Dialog[None]):
         desk = self.top.desk
         assert desk is not None
         self.query_one(".box").border_title = self.w("Close the incident")
+        before = self.query_one("#before", Static)
+        before.display = bool(desk.similar)
+        head = Content.styled(self.w("Looked like this before"), "$foreground-muted")
+        before.update(paragraphs([head, *self._alike(desk)]))
         causes: list[tuple[str, Content | str] | None] = []
         for ranked in desk.diagnosis.causes[:_CAUSES]:
             share = f"{percent(ranked.probability):>4} "
@@ -62,6 +71,16 @@ class CloseDialog(Dialog[None]):
         fixes += [(name, Content(desk.session.book.fixes[name].title)) for name in desk.diagnosis.fixes[:6]]
         self.query_one("#fix", Rows).fill(fixes)
         self.set_focus(self.query_one("#cause"))
+
+    def _alike(self, desk: Desk) -> list[Content]:
+        """What it was then, in a line each: the cause that is confirmed now is often the same."""
+        width = min(self.size.width * 94 // 100, 84) - 6  # of the box, which has no size yet
+        rows, few = [], self.has_class("-low")
+        for item in desk.similar[: 1 if few else 3]:
+            text = f"{item.id}: {outcome_line(item, desk.session.book, self.w)}"
+            head = Content.styled(f"≈ {percent(item.likeness)}", "$secondary")
+            rows.append(hanging(head, text, width, 6) if not few else head + f" {fit(text, width - 6)}")
+        return rows
 
     @on(Rows.OptionSelected, "#cause")
     def _to_fix(self) -> None:

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from playbook.knowledge.entries import Fix, Signal
     from playbook.series import Run
     from playbook.workflow.ingest import Ingested
+    from playbook.workflow.records.similar import Similar
 
 # A learning rate that falls or rises by this factor from one logged point to the next was set anew.
 LR_JUMP = 1.8
@@ -44,6 +45,8 @@ class Desk:
     diagnosis: Diagnosis = field(init=False)
     shares: Mapping[str, float] = field(init=False)
     last_change: str = ""
+    similar: tuple[Similar, ...] = ()  # incidents and cases that look like this
+    similar_fault: str = ""
 
     def __post_init__(self) -> None:
         self.diagnosis = self.session.diagnosis()
@@ -63,6 +66,11 @@ class Desk:
         known = {e.signal for e in self.session.evidence} | self.session.closed
         if self.asked in known:
             self.asked = None
+
+    @property
+    def facts(self) -> tuple[str, frozenset[tuple[str, str]]]:
+        """What likeness to others hangs on."""
+        return self.name, frozenset((e.signal, e.state) for e in self.session.evidence)
 
     def now(self) -> dict[str, float]:
         """Probability by class of cause."""

@@ -8,7 +8,7 @@ from rich.cells import cell_len
 from textual import on
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
-from textual.containers import Container
+from textual.containers import Container, Vertical
 from textual.widgets import Static
 
 from playbook.faces.tui import registry
@@ -17,6 +17,7 @@ from playbook.faces.tui.curve import CurveView
 from playbook.faces.tui.desk import Desk, marks
 from playbook.faces.tui.panes import AidPanel, CausesPane, EvidencePane
 from playbook.faces.tui.question import CANNOT, UNKNOWN, QuestionPane
+from playbook.faces.tui.similar import SimilarPane
 from playbook.faces.tui.widgets import Hint, Hints, Rows, TopLine, fit
 
 _FEWEST = 5  # rows of the curve: rule, rail, two rows of the plot, axis
@@ -78,6 +79,7 @@ class DiagnosisPage(Page):
     def __init__(self) -> None:
         super().__init__()
         self._seen: tuple[int, int | None] = (0, None)  # run and onset that the curve shows
+        self._compared: object = None  # facts that were held against past incidents
 
     def body(self) -> ComposeResult:
         yield CurveView(self.w, id="curve")
@@ -86,10 +88,13 @@ class DiagnosisPage(Page):
         with Container(id="panes"):
             yield EvidencePane(self.w)
             yield QuestionPane(self.w, self.top.settings.why)
-            yield CausesPane(self.w)
+            with Vertical(id="beside"):
+                yield CausesPane(self.w)
+                yield SimilarPane(self.w)
 
     def on_mount(self) -> None:
         self.top.desk_changed.subscribe(self, self.draw)
+        self.top.alike.subscribe(self, self.query_one(SimilarPane).show)
         self.call_after_refresh(self._first)
 
     def _first(self) -> None:
@@ -110,7 +115,7 @@ class DiagnosisPage(Page):
         if seen != self._seen:
             curve.show(desk.run, marks(desk.run, desk.session.evidence), whole=self._seen[0] != seen[0])
             self._seen = seen
-        self.query_one(AidPanel).show(desk)
+        self.query_one(AidPanel).show(desk.aid)
         if self.top.settings.curve_rows:
             curve.styles.height = min(self.top.settings.curve_rows, self._most_rows())
         note = self.query_one("#note", Static)
@@ -121,6 +126,10 @@ class DiagnosisPage(Page):
         self.query_one(EvidencePane).show(desk)
         self.query_one(QuestionPane).show(desk)
         self.query_one(CausesPane).show(desk)
+        self.query_one(SimilarPane).show(desk)
+        if desk.facts != self._compared:
+            self._compared = desk.facts
+            self.top.find_similar(desk.copy())
         self._top_line(desk)
         asking = desk.question is not None and not self.query_one(QuestionPane).verdict
         hints = _ASKING if asking else _HEALTHY if desk.diagnosis.healthy else _DONE
@@ -232,6 +241,10 @@ class DiagnosisPage(Page):
     @on(CausesPane.Explain)
     def _explain(self, event: CausesPane.Explain) -> None:
         self.app.push_screen(registry.make("explain", event.cause))
+
+    @on(Rows.OptionSelected, "#similar")
+    def _similar(self, event: Rows.OptionSelected) -> None:
+        self.app.push_screen(registry.make("similar", event.option_id))
 
     @on(EvidencePane.Retract)
     def _retract(self, event: EvidencePane.Retract) -> None:

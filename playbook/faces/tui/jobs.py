@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable
+from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -22,6 +23,10 @@ if TYPE_CHECKING:
     from playbook.knowledge.loader import Book
     from playbook.workflow.book import Library
     from playbook.workflow.ingest import Ingested
+    from playbook.workflow.learning.drill import Game
+    from playbook.workflow.learning.quiz import Deck
+    from playbook.workflow.learning.quiz_cards import Card
+    from playbook.workflow.learning.quiz_marks import Mark
 
 Ingest = Callable[..., "Ingested"]
 OpenBook = Callable[[], "Library"]
@@ -37,6 +42,8 @@ class Jobs(App[None]):
         self.read_token = 0
         self.given_up = threading.Event()
         self.w = words(options.lang)
+        self.deck: Deck | None = None  # of the quiz, made when it is first wanted
+        self.game: Game | None = None  # the drill that was not played to its end
         self._ingest, self._open_book = ingest, open_book
 
     @work(thread=True, group="book", exit_on_error=False)
@@ -48,7 +55,7 @@ class Jobs(App[None]):
             else:
                 from playbook.workflow.book import open_book
 
-                library = open_book(self.options.packs, lang=self.options.lang or "en")
+                library = open_book(self.options.packs, lang=self.w.code)
             _ = library.tables
             import playbook.workflow.session
         except PlaybookError as error:
@@ -97,6 +104,15 @@ class Jobs(App[None]):
     def list_incidents(self, query: str = "", status: str | None = None) -> None:
         self._store(lambda: say.Listed(self.shop.listing(query, status)), "listing")
 
+    @work(thread=True, group="similar", exclusive=True, exit_on_error=False)
+    def find_similar(self, desk: Desk) -> None:
+        """`desk` is a copy. A store that does not answer costs the incidents, not the diagnosis."""
+        try:
+            found, fault = self.shop.similar(desk)
+        except Exception as error:
+            found, fault = [], _line(error)
+        self.post_message(say.Alike(desk.facts, tuple(found), fault))
+
     @work(thread=True, group="store", exit_on_error=False)
     def record_desk(self, desk: Desk, title: str | None) -> None:
         self._store(lambda: self._recorded(desk, title))
@@ -104,6 +120,15 @@ class Jobs(App[None]):
     def _recorded(self, desk: Desk, title: str | None) -> say.Stored:
         what = "updated" if desk.incident else "recorded"
         return say.Stored(what, self.shop.record(desk, title), desk.name)
+
+    @work(thread=True, group="learn", exit_on_error=False)
+    def learn(self, card: Card, said: Mark, now: datetime, seconds: float, easy: bool) -> None:
+        self._store(lambda: say.Learned(card.id, self.shop.learn(card, said, now, seconds, easy)))
+
+    @work(thread=True, group="learn", exit_on_error=False)
+    def unlearn(self, item: str) -> None:
+        """Take the answer that was given last back."""
+        self._store(lambda: say.Learned(item, None, self.shop.progress().take_back() is not None))
 
     @work(thread=True, group="store", exit_on_error=False)
     def take_up(self, incident: str) -> None:

@@ -7,9 +7,12 @@ from typing import TYPE_CHECKING, Any
 from textual.message import Message
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
     from playbook.errors import PlaybookError
     from playbook.workflow.book import Library
     from playbook.workflow.ingest import Ingested
+    from playbook.workflow.records.similar import Similar
 
 
 class BookReady(Message):
@@ -50,6 +53,23 @@ class Listed(Message):
     def __init__(self, rows: list[dict[str, Any]]) -> None:
         super().__init__()
         self.rows = rows
+
+
+class Alike(Message):
+    """Incidents and cases that look like the desk as it was with these `facts`; `fault` of the store."""
+
+    def __init__(self, facts: Any, found: tuple[Similar, ...], fault: str) -> None:
+        super().__init__()
+        self.facts, self.found, self.fault = facts, found, fault
+
+
+class Learned(Message):
+    """An answer of the quiz is kept, and `due` says when its card comes back; without it: is taken back, or (not
+    `gone`) stays, because the card was answered elsewhere since then."""
+
+    def __init__(self, item: str, due: datetime | None, gone: bool = False) -> None:
+        super().__init__()
+        self.item, self.due, self.gone = item, due, gone
 
 
 class Stored(Message):

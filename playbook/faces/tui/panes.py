@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import PurePath
 from typing import TYPE_CHECKING, ClassVar
 
@@ -21,6 +22,7 @@ from playbook.faces.words import Words
 if TYPE_CHECKING:
     from playbook.engine.diagnosis import Ranked
     from playbook.findings import Evidence
+    from playbook.knowledge.entries import Fix
 
 _MOVE_SECONDS = 0.35  # how long a bar takes to its new place
 _MOVED = 0.01  # a change below one per cent is not told
@@ -39,25 +41,22 @@ class AidPanel(Widget):
     def __init__(self, w: Words) -> None:
         super().__init__(id="aid")
         self.w = w
-        self.desk: Desk | None = None
+        self.todo: Sequence[Fix] = ()
 
-    def show(self, desk: Desk) -> None:
-        self.desk = desk
-        self.display = bool(desk.aid)
+    def show(self, todo: Sequence[Fix]) -> None:
+        """The fixes that are not ticked off, best first; nothing is shown where there are none."""
+        self.todo = todo
+        self.display = bool(todo)
         self.refresh(layout=True)
 
     def render(self) -> RenderResult:
-        if self.desk is None:
-            return Content("")
         width = max(self.content_size.width or self.app.size.width - 3, 20)
         few = self.screen.has_class("-low")
         head = self.w("FIRST AID")
-        tail = self.w("a: done")
         lines = []
-        todo = self.desk.aid[: 1 if few else 3]
-        for place, fix in enumerate(todo):
+        for place, fix in enumerate(self.todo[: 1 if few else 3]):
             sign = f"{head}  " if place == 0 else " " * (cell_len(head) + 2)
-            end = f"  {tail}" if place == 0 else ""
+            end = f"  {self.w('a: done')}" if place == 0 else ""
             room = width - cell_len(sign) - cell_len(end) - 2
             title = fit(fix.title, room)
             step = fit(f": {fix.steps[0]}", room - cell_len(title))
@@ -65,9 +64,6 @@ class AidPanel(Widget):
             lines.append(
                 Content.assemble((sign, "bold $text-error"), "☐ ", (title, "bold"), step, gap, (end, "bold $accent"))
             )
-        rest = len(self.desk.aid) - len(todo)
-        if rest and few:
-            lines[0] = lines[0]
         return paragraphs(lines)
 
     def on_click(self) -> None:

@@ -43,7 +43,12 @@ SCREENS: tuple[Entry, ...] = (
     _own("explain", "Explain", "Explain", "for, against, ruled out, what would change it", "e", "desk"),
     _own("whatif", "WhatIf", "What if", "try an answer without keeping it", "i", "desk"),
     _own("plan", "Plan", "Other questions", "everything that is worth asking, best first", "n", "desk"),
+    _own("similar", "SimilarPage", "Looked like this before", "similar incidents and case studies", "S", "desk"),
     _own("watch", "Watch", "Watch a live file", "follow a metrics file or a log as it grows", "W", "book"),
+    _own("quiz", "Quiz", "Quiz", "cards with spaced repetition, interview practice, progress", "t", "book"),
+    _own("cards", "Cards"),
+    _own("drill", "Drills", "Drill", "find the cause of a published incident, against the engine's price", "D", "book"),
+    _own("play", "Play"),
     _own("help", "Help", "Keys", "the keys of this screen", "question_mark"),
 )
 BY_NAME = {entry.name: entry for entry in SCREENS}

@@ -27,6 +27,7 @@ def command(options: Options) -> str:
         parts += ["--knowledge", str(pack)]
     for name, value in (("--lang", options.lang), ("--db", options.db), ("--theme", options.theme)):
         parts += [name, value] if value else []
+    parts += ["--watch"] if options.follow else []
     return shlex.join([*parts, "--", *options.paths])
 
 

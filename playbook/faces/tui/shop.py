@@ -6,7 +6,8 @@ Everything is imported when it is called: a session without a store never loads 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +15,10 @@ if TYPE_CHECKING:
     from playbook.faces.tui.desk import Desk
     from playbook.knowledge.loader import Book
     from playbook.workflow.ingest import Ingested
+    from playbook.workflow.learning.progress import Progress
+    from playbook.workflow.learning.quiz_cards import Card
+    from playbook.workflow.learning.quiz_marks import Mark
+    from playbook.workflow.records.similar import Similar
     from playbook.workflow.session import Move
 
 
@@ -35,6 +40,8 @@ class Shop:
     """The store behind `--db`. Every method may raise `PlaybookError` and may take a while: call it in a worker."""
 
     db: str | None = None
+    fuzz: bool = True  # spread the due dates of the quiz a little
+    _progress: Progress | None = field(default=None, repr=False)
 
     def listing(self, query: str = "", status: str | None = None, limit: int = 200) -> list[dict[str, Any]]:
         """Summaries, newest first; nothing where no store was ever made."""
@@ -46,6 +53,25 @@ class Shop:
 
         with shelf(self.db) as store:
             return store.summaries(Filter(status=status, query=query, limit=limit))
+
+    def similar(self, desk: Desk) -> tuple[list[Similar], str]:
+        """(what looked like this before, a fault of the store in words)."""
+        from playbook.workflow.records.similar import similar
+
+        return similar(desk.session, self.db, [desk.incident] if desk.incident else [])
+
+    def progress(self) -> Progress:
+        """The learner's progress, always the same object: it knows which answers may be taken back."""
+        from playbook.workflow.learning.progress import Progress
+
+        self._progress = self._progress or Progress(self.db, fuzz=self.fuzz)
+        return self._progress
+
+    def learn(self, card: Card, said: Mark, now: datetime, seconds: float, easy: bool) -> datetime:
+        """Keep an answer of the quiz; when the card comes back."""
+        from playbook.workflow.learning.quiz import take
+
+        return take(self.progress(), card, said, now, seconds, easy)
 
     def record(self, desk: Desk, title: str | None) -> str:
         """Store the desk as a new incident, or write it into the one that it came from."""

@@ -109,6 +109,10 @@ class Rows(OptionList):
         """Columns of a row."""
         return self.scrollable_content_region.width
 
+    def holds(self, name: str | None) -> bool:
+        """Whether a row can be chosen now: a key may come after the rows were replaced."""
+        return any(option.id == name and not option.disabled for option in self.options) if name else False
+
     @property
     def current(self) -> str | None:
         """The id of the highlighted row."""
