@@ -693,6 +693,7 @@ FAULTS: list[Fault] = [
     Fault("slow_rank", "one-slow", slow_one),
     Fault("slow_rank", "all-slow", slow_all),
     Fault("change_point", "resume", changed_resume),
+    Fault("change_point", "unbroken", lambda s: (persistent(s)[0], None)),
     Fault("change_point", "lr", lambda s: (_with("lr", lr_jump, s)[0], None)),
     Fault("change_point", "batch-size", lambda s: (_with("batch_size", doubled, s)[0], None)),
     Fault("change_point", "data", lambda s: (_with("seq_len", doubled, s)[0], None)),

@@ -51,7 +51,7 @@ KINDS = {
     "throughput": "drops steady data-bound data-fast",
     "ranks": "one some all first-bad",
     "slow_rank": "one-slow all-slow",
-    "change_point": "resume lr batch-size data",
+    "change_point": "resume lr batch-size data unbroken",
     "eval_gap": "eval-worse eval-jump train-only",
     "norms": "weight-grows logit-grows activation-extreme update-large update-tiny embedding-share grad-before-loss",
     "moe": "load-collapsed aux-zero",

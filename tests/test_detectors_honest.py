@@ -81,12 +81,17 @@ def spiked(lr: np.ndarray | None = None, at: int = 700) -> Run:
     return runs.run(np.arange(N), metrics if lr is None else metrics | {"lr": lr})
 
 
-def test_a_file_without_restarts_does_not_clear_a_resume() -> None:
-    assert "begins-at-resume" not in states(spiked())
+def test_a_file_without_restarts_hardly_clears_a_resume() -> None:
+    """The whole run from its first step on in one piece is a weak sign, a part of it is none."""
+    whole = states(spiked())["begins-at-resume"]
+    assert whole.state == "no" and whole.confidence <= 0.6
+    made = spiked()
+    later = Run({k: runs.series(k[0], s.steps + 40_000, s.values) for k, s in made.series.items()})
+    assert "begins-at-resume" not in states(later)
     jump = np.full(N, 1e-4)
     jump[690:] = 1e-3
     seen = states(spiked(jump))
-    assert seen["change-point"].state == "lr" and "begins-at-resume" not in seen
+    assert seen["change-point"].state == "lr" and seen["begins-at-resume"].confidence <= 0.6
 
 
 # --- the learning rate before the onset -----------------------------------------------------------------------------
@@ -232,3 +237,46 @@ def test_the_last_of_several_spikes_is_like_the_ones_before() -> None:
     alone[N - 8 :] += 8.0
     (answer,) = scan(runs.run(np.arange(N), {"loss": alone}), ["spike"])
     assert "persistent" in {f.kind for f in answer.findings}
+
+
+# --- skipped steps --------------------------------------------------------------------------------------------------
+
+
+def skipping(count: np.ndarray, loss_from: int | None = None, spacing: int = 1, scale: bool = False) -> Run:
+    """A log with a counter of skipped steps; from a row on no loss is printed (Megatron: nothing was trained)."""
+    n = len(count)
+    rng = np.random.default_rng(0)
+    steps = (np.arange(n) + 1) * spacing
+    made = runs.run(steps, {"skipped_iters": count})
+    kept = slice(0, loss_from)
+    made.series["loss", None] = runs.series("loss", steps[kept], (runs.descent(n) + rng.normal(0, 0.04, n))[kept])
+    if scale:
+        halved = np.cumsum(count > 0)
+        made.series["loss_scale", None] = runs.series("loss_scale", steps, 2.0 ** np.maximum(16.0 - halved, 0.0))
+    return made
+
+
+def test_endless_skipping_is_an_incident_although_no_loss_is_printed() -> None:
+    for spacing in (1, 10):
+        count = np.where(np.arange(200) >= 120, float(spacing), 0.0)
+        for scale in (False, True):
+            seen = look(skipping(count, 120, spacing, scale), BOOK)
+            assert seen.verdict == "incident" and seen.symptom is not None
+            assert (seen.symptom.state, seen.symptom.step) == ("instant-nan", 121 * spacing)
+
+
+def test_a_count_since_the_start_is_no_endless_skipping() -> None:
+    for total in (1.0, 3.0, 10.0):
+        for spacing in (1, 10):
+            count = np.where(np.arange(200) >= 120, total, 0.0)
+            seen = look(skipping(count, None, spacing), BOOK)
+            if total == spacing == 1:  # every step since then, or one: nobody can tell
+                assert seen.verdict == "undecided"
+                continue
+            assert seen.verdict == "healthy", (total, spacing)
+            assert {e.signal: e.state for e in seen.evidence}["skipped-steps"] == "few"
+
+
+def test_the_search_for_a_first_scale_is_ordinary() -> None:
+    for rows in (12, 20, 30):
+        assert look(skipping(np.ones(rows), 0, 1, True), BOOK).verdict != "incident", rows

@@ -3,6 +3,7 @@
 What it sees
     In a small window before the onset: a `resume`, a jump of the learning rate (`lr`), another batch size
     (`batch-size`), or other `data`: another sequence length, the beginning of an epoch, an event that tells of it.
+    `unbroken`, not sure: the log holds the run from its first step on and nothing in it goes back.
 Why it matters
     The change point says more than the symptom (D2-src-6).
 Blind when
@@ -19,14 +20,14 @@ import numpy as np
 from playbook.detectors import stats
 from playbook.detectors.stats_curve import Curve
 from playbook.detectors.stats_onset import Onset, onset_of
-from playbook.detectors.stats_shared import Shared, answer, blind, finding
+from playbook.detectors.stats_shared import DOUBTFUL, Shared, answer, blind, finding
 from playbook.findings import Finding, Scan
 from playbook.series import Run
 
 NAME = "change_point"
 NEEDS = ("loss",)
 OPTIONAL = ("lr", "batch_size", "seq_len", "epoch")
-KINDS = ("resume", "lr", "batch-size", "data")
+KINDS = ("resume", "lr", "batch-size", "data", "unbroken")
 
 STEPS, SHARE, ROWS = 100, 0.01, 3  # the window before the onset: the largest of these
 SIDE, SMOOTH = 4, 2.5  # rows on each side, and times their changes: what a step of a schedule does not exceed
@@ -49,6 +50,8 @@ def look(shared: Shared) -> Scan:
     out += _moved(shared, "batch_size", "batch-size", begin, low, 0.85)
     out += _moved(shared, "seq_len", "data", begin, low, 0.8)
     out += _data(shared, loss, begin, low)
+    if unbroken := _unbroken(shared, loss, begin, out):
+        out = [*out, unbroken]
     return answer(NAME, out, f"nothing changes in the {width:.0f} steps before step {begin.step}")
 
 
@@ -65,6 +68,16 @@ def _resume(shared: Shared, loss: Curve, begin: Onset, low: float) -> list[Findi
         text = f"the log tells of a resume at step {max(steps)}"
         return [Finding(NAME, "resume", "loss", max(steps), text, 0.85)]
     return []
+
+
+def _unbroken(shared: Shared, loss: Curve, begin: Onset, found: list[Finding]) -> Finding | None:
+    """The log holds the run from its first step to the onset in one piece. A job may go on without a trace, though."""
+    first = int(loss.steps[0])
+    one_piece = len(shared.segments) < 2 and not loss.mixed and not shared.events("resume")
+    if not one_piece or first > 2 * loss.spacing or any(f.kind == "resume" for f in found):
+        return None
+    text = f"the steps run on from step {first} to the onset at step {begin.step} without a restart in the log"
+    return finding(NAME, "unbroken", loss, 0, text, DOUBTFUL)
 
 
 def _lr(shared: Shared, begin: Onset, low: float) -> list[Finding]:

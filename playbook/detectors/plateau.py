@@ -18,6 +18,7 @@ Easily mistaken for
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 
@@ -57,6 +58,8 @@ def look(shared: Shared) -> Scan:
     for line in shared.lineages:
         if len(line) >= LEAST:
             out += _in_line(shared, line)
+    if shared.no_measure:  # the loss of a policy or of an adversary may stand anywhere
+        out = [replace(f, confidence=min(f.confidence, MENTION)) for f in out]
     return answer(NAME, out + _entropy(shared), f"{rows} rows of loss that move")
 
 

@@ -15,11 +15,13 @@ Easily mistaken for
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from playbook.detectors import stats
 from playbook.detectors.stats_curve import Curve
-from playbook.detectors.stats_shared import Shared, answer, blind, finding
+from playbook.detectors.stats_shared import DOUBTFUL, MENTION, Shared, answer, blind, finding
 from playbook.findings import Finding, Scan
 from playbook.series import Run
 
@@ -30,6 +32,9 @@ KINDS = ("few", "many", "endless")
 
 FEW = 0.02  # of the steps
 ENDLESS = 10  # rows of skipped steps up to the end
+FIRST_SEARCH = 34  # rows of a log that holds little else than the search for a scale
+SINCE_START = frozenset({"deepspeed"})  # readers of logs that count since the start
+HALVINGS = 5.0  # of a loss scale that runs down
 SEARCH = 20  # rows at the start that are not counted
 
 
@@ -40,7 +45,7 @@ def look(shared: Shared) -> Scan:
     for metric in ("skipped_iters", "nan_iters"):
         curve = shared.curve(metric)
         if curve is not None and curve.finite.any():
-            if found := _counted(curve):
+            if found := _counted(shared, curve):
                 return answer(NAME, [found], "")
             if metric == "skipped_iters" or shared.curve("loss_scale") is None:
                 return answer(NAME, [], f"{metric} counts none")
@@ -61,12 +66,18 @@ def look(shared: Shared) -> Scan:
     )
 
 
-def _counted(curve: Curve) -> Finding | None:
+def _counted(shared: Shared, curve: Curve) -> Finding | None:
     index = np.flatnonzero(curve.finite)
     v, steps = curve.values[index], curve.steps[index]
     span = max(float(steps.max() - steps.min()) + curve.spacing, 1.0)
-    growing = len(v) >= 3 and bool((np.diff(v) >= 0).all()) and float(v[-1]) > 1.0
-    if growing and float(v[-1]) <= span + 1 and len(np.unique(v)) > 1:
+    growing = len(v) >= 3 and bool((np.diff(v) >= 0).all()) and float(v[-1]) <= span + 1 and len(np.unique(v)) > 1
+    unsure = False
+    if growing and set(np.unique(v).tolist()) == {0.0, curve.spacing}:
+        # one row of skipped steps in a count since the start, or every step of every row since then
+        still = _nothing_moves(shared, int(steps[np.argmax(v > 0)]))
+        growing = not still and (curve.spacing > 1 or curve.series.origin.reader in SINCE_START)
+        unsure = not still and not growing
+    if growing:
         per_row = np.diff(v, prepend=v[0] if steps[0] > 2 * curve.spacing else 0.0)
     else:
         per_row = v
@@ -75,7 +86,21 @@ def _counted(curve: Curve) -> Finding | None:
     total = float(per_row.sum())
     if total <= 0:
         return None
-    return _told(curve, index, per_row > 0, rate >= 0.9, total, total / span)
+    told = _told(curve, index, per_row > 0, rate >= 0.9, total, total / span)
+    return replace(told, confidence=DOUBTFUL) if unsure and told.kind == "endless" else told
+
+
+def _nothing_moves(shared: Shared, step: int) -> bool:
+    """True where, from a step on, no loss is printed or always the same one, or the loss scale runs down."""
+    loss, scale = shared.loss, shared.curve("loss_scale")
+    if loss is not None:
+        rest = loss.values[(loss.steps > step) & loss.finite]
+        if len(rest) < 2 or float(np.ptp(rest)) == 0.0:
+            return True
+    if scale is None:
+        return False
+    rest = scale.values[(scale.steps >= step) & scale.finite & (scale.values > 0)]
+    return len(rest) > 1 and float(np.log2(rest[0]) - np.log2(rest[-1])) >= HALVINGS
 
 
 def _by_scale(scale: Curve) -> Finding | None:
@@ -115,7 +140,9 @@ def _told(
         at = int(index[starts[-1]])
         length = int(ends[-1] - starts[-1])
         text = f"every step is skipped from step {int(curve.steps[at])} to the end ({length} rows)"
-        return finding(NAME, "endless", curve, at, text, 0.9, numbers={**numbers, "rows": float(length)})
+        # the search for a first scale takes up to 32 halvings from the usual 2**32
+        sure = MENTION if starts[-1] <= 3 and length <= FIRST_SEARCH else 0.9
+        return finding(NAME, "endless", curve, at, text, sure, numbers={**numbers, "rows": float(length)})
     late = rows[rows >= SEARCH]
     many = share > FEW and len(late) > 3
     text = f"{total:.0f} steps are skipped, {share:.1%} of them, first at step {int(curve.steps[at])}"
