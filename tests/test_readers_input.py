@@ -286,6 +286,31 @@ def test_nul_holes_gbk_and_endless_lines(tmp_path: Path) -> None:
     assert max(len(text) for _, text in Source(endless, "x").lines()) <= 1 << 20
 
 
+@pytest.mark.parametrize("long", [range(1), range(3, 4), range(6)], ids=["first", "between", "all"])
+@pytest.mark.parametrize("first", [True, False], ids=["text-first", "numbers-first"])
+def test_rows_with_long_texts(tmp_path: Path, long: range, first: bool) -> None:
+    """A table of samples or a prompt beside the numbers makes a row of megabytes."""
+    lines = []
+    for step in range(6):
+        text = {"samples": '\u00e9\\"x' * (400_000 if step in long else 1)}
+        numbers = {"step": step, "loss": 2.5 - step / 10}
+        lines.append(json.dumps(text | numbers if first else numbers | text))
+    run = read([write(tmp_path / "log.jsonl", "\n".join(lines) + "\n")])
+    assert run.files[0].format == "jsonl" and not run.files[0].problems
+    assert run.get("loss").values.tolist() == [2.5 - step / 10 for step in range(6)]
+    assert run.get("loss").lines.tolist() == [1, 2, 3, 4, 5, 6]
+
+
+def test_a_row_without_end_is_left_out_and_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from playbook.readers import json_lines
+
+    monkeypatch.setattr(json_lines, "MAX_ROW", 4 << 20)
+    endless = rows(2.5, 2.4) + '{"step": 2, "text": "' + "x" * (6 << 20) + '", "loss": 9.0}\n' + rows(2.3, start=3)
+    run = read([write(tmp_path / "log.jsonl", endless)])
+    assert run.get("loss").values.tolist() == [2.5, 2.4, 2.3]
+    assert [(problem.line, problem.code) for problem in run.files[0].problems] == [(3, "too-long")]
+
+
 def test_a_progress_bar_line_is_many_lines(tmp_path: Path) -> None:
     bar = write(tmp_path / "bar.log", b"".join(b"\rstep %d loss 2.5" % i for i in range(200_000)) + b"\n")
     assert sum(1 for _ in Source(bar, "x").lines()) == 200_000

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from playbook.errors import PlaybookError
-from playbook.readers import json_text, tabular
+from playbook.readers import json_lines, json_text, tabular
 from playbook.readers.base import RunBuilder, flat, number, whole_step
 from playbook.readers.json_rows import Rows, counts_rows
 from playbook.readers.names import step_names
@@ -35,6 +35,10 @@ def sniff(head: bytes, path: Path) -> int:
 
 
 def read(source: Source, builder: RunBuilder) -> None:
+    if json_lines.long_lines(source):
+        builder.reader = json_lines.NAME
+        json_lines.read(source, builder)
+        return
     value, _ = json_text.parse(source)
     found = False
     if source.inner.name != _SUMMARY:

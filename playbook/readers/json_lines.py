@@ -50,6 +50,15 @@ def sniff(head: bytes, path: Path) -> int:
     return 65 if known else 40
 
 
+def long_lines(source: Source) -> bool:
+    """Whether the file holds an object a line, but the first one is longer than what `sniff` sees."""
+    if b"\n" in source.head():
+        return False
+    lines = source.marked_lines(MAX_ROW)
+    _, first, whole = next(lines, (0, "", False))
+    return whole and next(lines, None) is not None and any(objects(first))
+
+
 def read(source: Source, builder: RunBuilder) -> None:
     if source.size > _LARGE:
         from playbook.readers import json_columns
@@ -85,6 +94,8 @@ def gather(lines: Iterable[tuple[int, str, bool]], rows: Rows) -> None:
             if not conflict:
                 builder.problem(line, "git merge-conflict marker; the rows of both sides are read", "resolve the merge")
             conflict = True
+        elif len(text) == MAX_ROW:
+            builder.problem(line, f"a row of more than {MAX_ROW >> 20} MB; it is left out", "", "too-long")
         elif not whole:
             builder.problem(line, "the last line is cut; it is left out", "", "cut")
         else:

@@ -28,7 +28,7 @@ def parse(source: Source) -> tuple[Any, str]:
             raise PlaybookError(source.name, what, "take an older copy or fetch it again", line) from None
         if error.msg.startswith("Extra data"):
             what = "holds several JSON documents one after another"
-            raise PlaybookError(source.name, what, "write one object a line, of 1 MB at most", error.lineno) from None
+            raise PlaybookError(source.name, what, "write one object a line, of 32 MB at most", error.lineno) from None
         what = f"not valid JSON: {error.msg}"
         raise PlaybookError(source.name, what, "mend the file", error.lineno) from None
     except RecursionError:

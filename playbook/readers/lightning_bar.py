@@ -8,6 +8,7 @@ downloads and data preparation are left out.
 from __future__ import annotations
 
 import re
+from itertools import islice
 from pathlib import Path
 
 from playbook.readers import notable, printed_config, text
@@ -23,6 +24,11 @@ _BAR = re.compile(
     r"(?P<done>\d{1,12})/(?P<all>\d{1,12})\s*"
     r"(?:\[[^\]\[,]{0,60},?|[\d:• ]{5,40})(?P<rest>[^\]]*[=:][^\]]*)"
 )
+# Where a bar may begin; `_BAR` is tried from there only, since it would look at each place of a long line many times.
+_CORE = re.compile(r"\d{1,3}%\s?\||(?<![━╸╺\-─ ])[━╸╺\-─ ]{5,}+(?=\d)")
+_BEFORE = re.compile(r"[^|%\r]{0,80}\Z")
+_LONGEST = 4096  # characters of a line that may be a bar
+_CORES = 20  # of one line
 _COUNT = re.compile(r"(?P<what>\bEpoch \d+: :?) (?P<done>\d{1,12})it \[[^\]\[,]{0,40},(?P<rest>[^\]]*=[^\]]*)")
 _LINE = re.compile(r"\bTraining (?P<what>epoch \d+), iteration (?P<done>\d+)/(?P<all>\d+) \| (?P<rest>.*)$")
 _EPOCH = re.compile(r"\bepoch\W{0,3}(\d{1,7})", re.IGNORECASE)
@@ -49,8 +55,9 @@ def read(source: Source, builder: RunBuilder) -> None:
 
 def _found(shown: str) -> re.Match[str] | None:
     """A bar with metrics, of training."""
+    shown = shown[:_LONGEST]
     if "%|" in shown or "% |" in shown or "━" in shown:
-        hit = _BAR.search(shown)
+        hit = _bar(shown)
     elif "Training epoch" in shown:
         hit = _LINE.search(shown)
     else:
@@ -58,6 +65,15 @@ def _found(shown: str) -> re.Match[str] | None:
     if hit is None or _OTHER.search(hit["what"]) or not text.may_hold_metric(hit["rest"]):
         return None
     return hit
+
+
+def _bar(shown: str) -> re.Match[str] | None:
+    for core in islice(_CORE.finditer(shown), _CORES):
+        low = max(0, core.start() - 80)
+        before = _BEFORE.search(shown, low, core.start())
+        if before is not None and (hit := _BAR.match(shown, before.start())):
+            return hit
+    return None
 
 
 def taker(rows: Rows) -> Taker:

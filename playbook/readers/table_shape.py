@@ -174,7 +174,7 @@ def _without_header(delimiter: str, body: list[tuple[int, list[str]]], comment: 
         if len(names) == width and all(_is_name(name) for name in names):
             return Shape(delimiter, tuple(column_names(names, Path())), first, True, frozenset(), len(rows))
     steps = [number(cells[0]) for cells in rows]
-    growing = all(a is not None and b is not None and b > a and b == int(b) for a, b in pairwise(steps))
+    growing = all(a is not None and b is not None and b > a and b % 1 == 0 for a, b in pairwise(steps))
     parts = any(any(sign in cells[1] for sign in ".naNA") for cells in rows)
     if width == 2 and len(rows) >= 3 and growing and parts:
         return Shape(delimiter, ("step", "loss"), first, True, frozenset(), len(rows))
