@@ -21,30 +21,8 @@ from playbook.workflow import fleet_files, fleet_rows
 
 HEADS = (("step", "loss", "lr"), ("step", "loss", "note", "lr"), ("epoch", "step", "loss"), ("step", "rank", "loss"))
 PLAIN = st.floats(0.1, 9).map(lambda x: f"{x:.4f}")
-WORDS = st.sampled_from(
-    [
-        "nan",
-        "NaN",
-        "-nan",
-        "inf",
-        "-inf",
-        "+inf",
-        "Infinity",
-        "-Infinity",
-        "None",
-        "1e5",
-        "2.5e-3",
-        "+3",
-        ".5",
-        "5.",
-        "85%",
-        "-0",
-        "1_0",
-        "1.0e400",
-        "0x1",
-        "2,5",
-    ]
-)
+SAID = "nan|NaN|-nan|inf|-inf|+inf|Infinity|-Infinity|None|1e5|2.5e-3|+3|.5|5.|85%|-0|1_0|0x1|1.0e400|2,5"
+WORDS = st.sampled_from(SAID.split("|"))
 CELLS = st.one_of(PLAIN, PLAIN, PLAIN, PLAIN, FEW, WORDS, st.sampled_from(["", " ", " 2.5 "]))
 
 

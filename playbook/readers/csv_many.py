@@ -111,6 +111,8 @@ def _alone(item: Found, text: bytes, like: Pattern) -> bool:
     """Whether the file read by itself would be known as the same table."""
     if text.find(b"\n", text.find(b"\n") + 1, HEAD) < 0:
         return False
+    if like.shape.delimiter == "\t" and (b"\t\n" in text or b"\t\r" in text):
+        return False  # `detect` strips lines, and an empty last cell with them
     try:
         refuse.unusable(Source(item.path, item.name), like.header + text[:512])
     except PlaybookError:
