@@ -166,6 +166,17 @@ def test_one_vocabulary_is_named_only_where_it_is_known() -> None:
     assert "ln(2)" in binary.because
 
 
+def test_what_stands_from_the_first_row_on_begins_there() -> None:
+    """Also where the last rows happen to be alike to the third digit."""
+    rng = np.random.default_rng(2)
+    loss = np.log(50304) + rng.normal(0, 0.006, 300)
+    loss[-7:] = np.log(50304) + 3e-4
+    (stands,) = found(
+        runs.run(np.arange(300) * 10, {"loss": loss, "grad_norm": np.full(300, 1e-12)}), "plateau"
+    ).values()
+    assert (stands.kind, stands.step) == ("uniform-output", 0)
+
+
 # --- kinds of losses ------------------------------------------------------------------------------------------------
 
 

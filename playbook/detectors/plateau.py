@@ -195,7 +195,9 @@ def _still(shared: Shared, line: np.ndarray, v: np.ndarray) -> list[Finding]:
     index = int(line[begin])
     step = int(loss.steps[index])
     numbers = {"level": end, "rows": float(rows), "classes": float(count), "distance_to_uniform": away}
-    if uniform and shared.classes is not None and float(v[:begin].min(initial=end)) > end - 3.0 * BAND * end:
+    near = 3.0 * (BAND * end if shared.classes is not None else NARROW)
+    always = shared.classes is not None or float(v[:begin].max(initial=end)) < end + near
+    if uniform and always and float(v[:begin].min(initial=end)) > end - near:
         index, begin = int(line[0]), 0  # it never was better than a guess: the fault is there from the first row on
         step = int(loss.steps[index])
     if uniform:
