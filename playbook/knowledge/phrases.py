@@ -51,13 +51,15 @@ class Phrases:
             changes["commands"] = [
                 c.model_copy(update={"expect": self.expect.get(c.expect, c.expect)}) for c in commands
             ]
-        for name in ("excludes", "couples") if isinstance(entry, Cause) else ():
-            links: list[Any] = getattr(entry, name)
-            if any(_line(link.why) in self.remarks for link in links):
-                changes[name] = [
-                    link.model_copy(update={"why": self.remarks.get(_line(link.why), link.why)}) for link in links
-                ]
+        if isinstance(entry, Cause):
+            changes["expects"] = {signal: self._reason(link) for signal, link in entry.expects.items()}
+            changes["excludes"] = [self._reason(link) for link in entry.excludes]
+            changes["couples"] = [self._reason(link) for link in entry.couples]
         return entry.model_copy(update=changes) if changes else entry
+
+    def _reason(self, link: Any) -> Any:
+        other = self.remarks.get(_line(link.why))
+        return link.model_copy(update={"why": other}) if other else link
 
 
 def _line(text: str) -> str:
@@ -66,7 +68,7 @@ def _line(text: str) -> str:
 
 
 def _remarks(entry: Entry) -> set[str]:
-    links: list[Any] = [*entry.excludes, *entry.couples] if isinstance(entry, Cause) else []
+    links: list[Any] = [*entry.expects.values(), *entry.excludes, *entry.couples] if isinstance(entry, Cause) else []
     return {_line(text) for text in (entry.note, *(link.why for link in links)) if text}
 
 
