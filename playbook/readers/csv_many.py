@@ -111,8 +111,10 @@ def _alone(item: Found, text: bytes, like: Pattern) -> bool:
     """Whether the file read by itself would be known as the same table."""
     if text.find(b"\n", text.find(b"\n") + 1, HEAD) < 0:
         return False
-    if like.shape.delimiter == "\t" and (b"\t\n" in text or b"\t\r" in text):
-        return False  # `detect` strips lines, and an empty last cell with them
+    if like.shape.delimiter == "\t":  # a look at a table strips its lines, and empty cells at their ends with them
+        head = like.header + text[: HEAD - len(like.header)]
+        seen = detect(head, item.path, len(head) < HEAD)
+        return seen is not None and (seen.names, seen.delimiter, seen.first) == (like.shape.names, "\t", 2)
     try:
         refuse.unusable(Source(item.path, item.name), like.header + text[:512])
     except PlaybookError:
