@@ -237,6 +237,18 @@ def test_a_running_mean_begins_anew_with_each_epoch() -> None:
         assert look(runs.run(t, {"loss": loss, "epoch": t // 100}), BOOK).verdict == "healthy", seed
 
 
+def test_even_spikes_begin_with_the_first_of_them() -> None:
+    """The first one stands in the steep descent, where no level is known yet; the period tells its place."""
+    rng = np.random.default_rng(4)
+    loss = runs.descent(600, fast=24.0) + rng.normal(0, 0.04, 600)
+    loss[60::50] += 4
+    shape = states(runs.run(np.arange(600), {"loss": loss}))["loss-shape"]
+    assert (shape.state, shape.step) == ("transient-spike", 60)
+    loss = runs.descent(600, fast=24.0) + rng.normal(0, 0.04, 600)
+    loss[210::50] += 4
+    assert states(runs.run(np.arange(600), {"loss": loss}))["loss-shape"].step == 210
+
+
 def test_the_last_of_several_spikes_is_like_the_ones_before() -> None:
     rng = np.random.default_rng(0)
     loss = 2.0 * np.exp(rng.normal(0, 0.02, N))

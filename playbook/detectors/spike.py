@@ -42,6 +42,7 @@ SWITCH = math.log(1.6)  # a planned switch of the data is smaller, and the loss 
 Z_OVERSHOT = 9.0  # sigma of a jump to less than twice the level that relaxes over hundreds of steps
 SLOW_ROWS = 20  # of a rise that relaxes as after a warm restart
 SHOWN = 20  # transient spikes told one by one
+EVENLY = 0.8  # of the gaps that are the usual one: spikes with a period
 ALIKE = 0.5  # of the rise of a spike: one before it that tells how long they last
 DENSE = 5  # steps from row to row: a sparser log hides the form
 AT_ONCE, UPHILL = 3, 5  # rows to the peak of a jump and of a climb
@@ -70,7 +71,7 @@ def look(shared: Shared) -> Scan:
             passing.append((e, sure))
         if kind == "persistent" or len(passing) <= SHOWN:
             out.append(_told(loss, e, kind, sure))
-    out += _many(loss, passing)
+    out += _many(shared, loss, passing)
     out += _form(shared, out)
     return answer(NAME, out, f"{int(shared.good.sum())} rows of loss, none leaves its level")
 
@@ -173,18 +174,36 @@ def _form(shared: Shared, told: list[Finding]) -> list[Finding]:
     return [finding(NAME, kind, loss, e.start, f"the loss that leaves its level at step {best.step} {what}", 0.8)]
 
 
-def _many(loss: Curve, passing: list[tuple[Excursion, float]]) -> list[Finding]:
+def _first_of(shared: Shared, loss: Curve, passing: list[tuple[Excursion, float]]) -> int:
+    """Row of the first of several spikes: those that come evenly may begin before the level was known."""
+    starts = [e.start for e, _ in passing]
+    gaps = np.diff(starts)
+    period = int(np.median(gaps))
+    if len(gaps) < 3 or period < 8 or float(np.mean(np.abs(gaps - period) <= 1)) < EVENLY:
+        return starts[0]
+    at, least = starts[0], ALIKE * min(e.rise for e, _ in passing)
+    while at - period >= 4:
+        near = np.arange(at - period - 4, at - period + 6)
+        x = shared.domain.x(np.where(shared.good[near], loss.values[near], 1.0))
+        peak = 3 + int(np.argmax(x[3:6]))
+        if not shared.good[near].all() or float(x[peak] - np.median(np.delete(x, peak))) < least:
+            break
+        at = int(near[peak])
+    return at
+
+
+def _many(shared: Shared, loss: Curve, passing: list[tuple[Excursion, float]]) -> list[Finding]:
     if len(passing) < 3:
         return []
-    first = passing[0][0]
+    first, begin = passing[0][0], _first_of(shared, loss, passing)
     steps = [int(loss.steps[e.start]) for e, _ in passing]
     sure = max(s for _, s in passing)
     often = len(passing) / max(first.left, 1)
     if often > 0.05:
         sure = min(sure, MENTION)  # every twentieth row: the noise of this run
-    text = f"{len(passing)} spikes that recover, from step {steps[0]} to step {steps[-1]}"
+    text = f"{len(passing)} spikes that recover, from step {int(loss.steps[begin])} to step {steps[-1]}"
     numbers = {"count": float(len(passing)), "share_of_rows": often, "highest": max(e.top for e, _ in passing)}
-    out = [finding(NAME, "repeated", loss, first.start, text, sure, last_step=steps[-1], numbers=numbers)]
+    out = [finding(NAME, "repeated", loss, begin, text, sure, last_step=steps[-1], numbers=numbers)]
     heights = [e.rise for e, _ in passing]
     tau = stats.trend(np.array(heights))
     if len(heights) >= 4 and tau >= 0.6 and np.mean(heights[-2:]) > 1.5 * np.mean(heights[:2]):
