@@ -6,7 +6,6 @@ incident is told once. No widget; a look blocks, so a worker makes it.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -14,8 +13,6 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from playbook.workflow.book import Library
     from playbook.workflow.ingest import Ingested
-
-CATCH_UP = 1.0  # seconds that one look may read before it shows what it has
 
 
 @dataclass(frozen=True)
@@ -61,12 +58,8 @@ class Tail:
         self.alarm = Alarm(self.library.book.signals[SHAPE])
 
     def look(self) -> Look:
-        """Take what was written, up to a second of it, and judge the run as it is now."""
-        begin, fresh = time.monotonic(), False
-        while True:
-            fresh = self.follower.poll() or fresh
-            if not self.follower.behind or time.monotonic() - begin > CATCH_UP:
-                break
+        """Take what was written, some megabytes of it at most, and judge the run as it is now."""
+        fresh = self.follower.poll()
         news: tuple[Told, ...] = ()
         faults = [str(note) for note in self.follower.notes()]
         if fresh:
