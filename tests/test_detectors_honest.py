@@ -212,6 +212,17 @@ def test_a_kl_alone_does_not_hide_a_jump() -> None:
     assert jumped.verdict == "incident" and jumped.symptom is not None and jumped.symptom.step == 700
 
 
+def test_a_modest_climb_that_has_ended_is_no_incident() -> None:
+    """A term is phased in and the KL was not logged: nobody can tell, so nobody is woken. One that goes on is told."""
+    rng = np.random.default_rng(0)
+    t = np.arange(600)
+    loss = 180 * np.exp(-t / 25) + 80 + rng.normal(0, 1, 600)
+    ended = look(runs.run(t, {"loss": loss + 22 * np.clip(t / 200, 0, 1) * (1 - np.exp(-t / 100))}), BOOK)
+    assert ended.verdict == "undecided"
+    goes_on = look(runs.run(t, {"loss": loss + 22 * np.clip((t - 150) / 450, 0, 1)}), BOOK)
+    assert goes_on.verdict == "incident" and goes_on.symptom is not None and goes_on.symptom.state == "slow-climb"
+
+
 def test_a_squared_error_may_start_anywhere_and_end_at_nothing() -> None:
     rng = np.random.default_rng(0)
     loss = 10 ** (1 - 6 * (1 - np.exp(-np.arange(N) / 400))) * np.exp(rng.normal(0, 0.2, N))

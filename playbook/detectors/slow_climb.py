@@ -22,7 +22,7 @@ import math
 import numpy as np
 
 from playbook.detectors import spike, stats
-from playbook.detectors.stats_shared import LEAP, MENTION, NOTICED, Shared, answer, blind, finding
+from playbook.detectors.stats_shared import DOUBTFUL, LEAP, MENTION, NOTICED, Shared, answer, blind, finding
 from playbook.findings import Finding, Scan
 from playbook.series import Run
 
@@ -44,6 +44,9 @@ TAU = 0.55  # Kendall, of the blocks after the turn
 HIGH, EARLY_ROWS = math.log(1.4), 30  # a rise that counts even behind a short descent, and its rows
 KEPT, HUMP = 0.5, math.log(1.25)  # share of a height that is kept to the end; a lower one is no fault by itself
 ONE_PLACE = 0.6  # share of the rise between two neighbouring blocks: more is a shift, not a climb
+
+
+MODEST, CAME = math.log(1.25), 0.15  # a rise below it, of which the last third of the run has less than this share
 
 
 def look(shared: Shared) -> Scan:
@@ -96,6 +99,12 @@ def _in_line(shared: Shared, line: np.ndarray) -> list[Finding]:
     share = len(after) / n
     start = max(float(np.median(blocks[: max(1, n // 24)])), float(np.median(x[:3])))
     sure = 0.85 if rise >= math.log(1.25) and share >= 0.25 else 0.76
+    if (
+        rise < MODEST
+        and not humped
+        and float(blocks[-(n // 3) :].max() - np.median(smooth[-(n // 3) :][:tail])) < CAME * rise
+    ):
+        sure = min(sure, DOUBTFUL)  # it has come to a new level and stays: as of a term that was phased in
     # a run that never came down much has trained weights behind it: it may drift to the new data's level
     came_down = start - smooth[low] >= max(0.5 * rise, 4.0 * noise)
     early = low < 0.08 * n and not (came_down and rise >= HIGH and low * size >= EARLY_ROWS)
