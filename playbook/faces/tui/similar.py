@@ -28,10 +28,17 @@ if TYPE_CHECKING:
     from playbook.workflow.records.similar import Similar
 
 
+def cause_of(item: Similar, book: Book) -> str:
+    """The cause in words; case studies name the class where nobody knew the cause itself."""
+    name = item.cause or ""
+    if name in book.causes:
+        return str(book.causes[name].title)
+    return str(book.classes.get(name, {}).get("meaning", name)).split(":")[0]
+
+
 def outcome_line(item: Similar, book: Book, w: Words) -> str:
     """The cause that was found there (✓ confirmed, ? not) and what helped: `✓ Peak rate too high, cured by ...`."""
-    entry = book.causes.get(item.cause or "")
-    cause = entry.title if entry is not None else item.cause or w("no cause yet")
+    cause = cause_of(item, book) or w("no cause yet")
     sign = "✓ " if item.confirmed else "? " if item.cause else ""
     cure = [book.fixes[fix].title if fix in book.fixes else fix for fix in item.cured_by[:1]]
     return f"{sign}{cause}" + (f", {w('cured by')} {cure[0]}" if cure else "")
@@ -128,13 +135,12 @@ class SimilarPage(Page):
         if item is not None:
             book, w = desk.session.book, self.w
             sure = w("confirmed") if item.confirmed else w("not confirmed")
-            cause = book.causes.get(item.cause or "")
             lines += [
                 Content.styled(item.title, "bold"),
                 Content.styled(f"{w(item.kind)} {item.id}", "$foreground-muted"),
                 Content(""),
                 Content.styled(w("cause"), "bold $accent"),
-                Content(f"{cause.title if cause is not None else item.cause or '?'} ({sure})"),
+                Content(f"{cause_of(item, book) or '?'} ({sure})"),
             ]
             if item.cured_by:
                 lines += [Content(""), Content.styled(w("cured by"), "bold $accent")]
