@@ -111,6 +111,7 @@ BAD: list[tuple[str, Change]] = [
     ("no-class", lambda b: changed(b, "causes", "lr-peak", class_="no_such_class")),
     ("class-without-cause", lambda b: replace(b, classes={**b.classes, "moe_routing": {"published": 1}})),
     ("symptoms", lambda b: changed(b, "symptoms", "healthy")),
+    ("opinion", lambda b: replace(b, opinions={"no-such-signal": {"lr_too_high": {"yes": 90.0, "no": 10.0}}})),
 ]
 
 

@@ -117,7 +117,7 @@ def test_the_command_dry_run_write_and_undo(tiny: Book, tmp_path: Path, capsys: 
     base = ["knowledge", "learn", "--incidents", "--knowledge", str(TINY), "--pack", str(tmp_path / "ours")]
     assert command([*base, "--dry-run"]) == 0
     told = capsys.readouterr().out
-    assert "P(lower-lr-removes-it = yes | lr_too_high)" in told and "nothing written" in told
+    assert "P(loss-shape = persistent-spike | lr_too_high)" in told and "nothing written" in told
     assert not (tmp_path / "ours").exists()
     assert command([*base, "--json"]) == 0
     document = json.loads(capsys.readouterr().out)

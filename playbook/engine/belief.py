@@ -19,7 +19,7 @@ from playbook.findings import Evidence
 # n signals of one group count as n**(1 - DISCOUNT) independent ones. Judged on the development half of the cases.
 DISCOUNT = 0.5
 # Every log ratio is divided by this: authored words are more careful than the world. Judged on the development half.
-TEMPERATURE = 0.7
+TEMPERATURE = 0.55
 UNKNOWN_PRIOR = 0.03  # incidents whose cause no book has
 AUTHORED_PAIRS_PRIOR = 0.03  # two faults at once that the book names together
 OTHER_PAIRS_PRIOR = 0.01  # any other two faults at once

@@ -22,14 +22,14 @@ from playbook.knowledge.loader import Book
 
 # A verdict is given at this probability of the leading class, with at least this much evidence behind it. The numbers
 # here were set on the development half of the cases (`playbook evaluate knowledge/cases --split development`).
-DECIDE = 0.8
+DECIDE = 0.75
 DECIDE_EVIDENCE = 3
 # Asking goes on beyond a verdict while it is cheap, for a probability that was just reached is often passed by chance;
 # at this one it ends.
-CERTAIN = 0.95
+CERTAIN = 0.99
 # Bits, and bits per minute, below which asking on is idle.
 IDLE_GAIN = 0.005
-IDLE_RATE = 0.0002
+IDLE_RATE = 0.00005
 
 
 @dataclass(frozen=True, slots=True)

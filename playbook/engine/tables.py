@@ -1,8 +1,9 @@
 """The book as numbers: priors of the causes and P(outcome | cause) of every signal, compiled once for the engine.
 
-Words become numbers by `HOW_OFTEN`. Outcomes that a link does not list share the rest by the signal's background;
-a cause without a link to a signal has the background itself, so the signal says nothing about it. Counts from
-confirmed incidents (`learned`) are added to the words as to a Dirichlet prior. Hard exclusions are (almost) zero.
+Words become numbers by `HOW_OFTEN`. Outcomes that a link does not list share the rest by the signal's background. A
+cause without a link to a signal has what the linked ones leave of the background: an outcome that others explain speaks
+a little against it. The raters' view of each class is pooled in (`opinions`), counts from confirmed incidents
+(`learned`) are added to the words as to a Dirichlet prior. Hard exclusions are (almost) zero.
 """
 
 from __future__ import annotations
@@ -13,15 +14,20 @@ from typing import Any
 
 import numpy as np
 
+from playbook.engine.opinions import pool
 from playbook.knowledge.entries import HOW_OFTEN, Cause, Signal
 from playbook.knowledge.loader import Book
 
 SHAPE = "loss-shape"
 
+# Where nearly all causes have a link, what they leave is no estimate.
+MOST_LINKED = 0.2
 # Weight of a cause within its class.
 _COMMON = {"very_common": 4.0, "common": 2.0, "occasional": 1.0, "rare": 0.4}
 # A cause may fail to do what the book says, a person may read a curve wrongly: a link keeps this share of background.
-SLIP = 0.05
+SLIP = 0.1
+# What the linked causes leave of the background is believed down to this share of it: not every link has been written.
+UNLINKED = 0.3
 IMPOSSIBLE = 1e-9
 # Pseudo-counts behind an authored word, and behind an authored background: how many incidents it takes to move them.
 WORD_STRENGTH = 16.0
@@ -94,6 +100,9 @@ def compile_book(book: Book, learned: Counts | None = None) -> Tables:
     by_class: dict[str, list[int]] = {}
     for h, cause in enumerate(causes):
         by_class.setdefault(cause.class_, []).append(h)
+    classes = sorted(by_class)
+    class_start = np.array([by_class[name][0] for name in classes], int)
+    prior = _prior(causes, by_class, book.classes)
     for s, signal in enumerate(signals):
         where = columns[signal.id]
         base = _background(signal, counts)
@@ -104,17 +113,20 @@ def compile_book(book: Book, learned: Counts | None = None) -> Tables:
             if words:
                 linked[h, s] = True
                 block[h] = (1 - SLIP) * _spread(words, outcomes[signal.id], base) + SLIP * base
+        block[~linked[:, s]] = _unlinked(block, linked[:, s], prior, base)
+        block = _weighed(block, base, signal.weight)
+        if signal.id in book.opinions:
+            block = pool(block, _shares(book.opinions[signal.id], outcomes[signal.id]), classes, class_start, prior)
         _add_counts(block, by_class, signal, counts, outcomes[signal.id])
         likelihood[:, where] = block
     excluded = _exclude(causes, likelihood, columns, outcomes)
     index = {cause.id: h for h, cause in enumerate(causes)}
-    classes = sorted(by_class)
     return Tables(
         causes=tuple(c.id for c in causes),
         classes=tuple(classes),
         class_of=tuple(c.class_ for c in causes),
-        class_start=np.array([by_class[name][0] for name in classes], int),
-        prior=_prior(causes, by_class, book.classes),
+        class_start=class_start,
+        prior=prior,
         signals=tuple(s.id for s in signals),
         columns=columns,
         outcomes=outcomes,
@@ -164,6 +176,28 @@ def _spread(words: Mapping[str, str], outcomes: tuple[str, ...], base: np.ndarra
         return row / total
     row[~named] = (1 - total) * base[~named] / rest
     return row
+
+
+def _unlinked(block: np.ndarray, linked: np.ndarray, prior: np.ndarray, base: np.ndarray) -> np.ndarray:
+    """float64[outcomes]: a cause without a link, so that all causes together come to the background."""
+    share = float(prior[~linked].sum())
+    if not linked.any() or share < MOST_LINKED:
+        return base
+    rest = np.maximum((base - prior[linked] @ block[linked]) / share, UNLINKED * base)
+    return np.asarray(rest / rest.sum())
+
+
+def _weighed(block: np.ndarray, base: np.ndarray, weight: float) -> np.ndarray:
+    """A circumstance (what is trained, on what) tells where a fault is met and not that it is there: it counts less."""
+    if weight == 1.0:
+        return block
+    less = (block / base) ** weight * base
+    return np.asarray(less / less.sum(axis=1, keepdims=True))
+
+
+def _shares(opinion: Mapping[str, Mapping[str, float]], outcomes: tuple[str, ...]) -> dict[str, list[float]]:
+    """Rows in the order of the signal's outcomes; a row that does not fit them is left out."""
+    return {name: [row[o] for o in outcomes] for name, row in opinion.items() if set(row) == set(outcomes)}
 
 
 def _add_counts(

@@ -144,6 +144,7 @@ class Signal(Entry):
     question: Text
     outcomes: Annotated[dict[str, str], Field(min_length=2)]  # outcome -> what it means
     background: dict[str, HowOften]  # over all incidents, before any cause is known
+    weight: float = Field(1.0, gt=0, le=1)  # share of its log ratio that counts: a circumstance says where, not what
     synonyms: dict[str, list[str]] = {}  # outcome -> other words for it, in people's contexts and answers
     group: Id  # signals of one group are views of one fact; the engine discounts them
     kind: Literal["metrics", "log", "config", "ask", "experiment", "probe"]  # the main way to get it

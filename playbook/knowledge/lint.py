@@ -269,6 +269,18 @@ def symptoms_fixed(book: Book, names: Names) -> Iterator[Problem]:
         )
 
 
+def opinions_fit(book: Book, names: Names) -> Iterator[Problem]:
+    """A pooled judgement of a signal, an outcome or a class that the book lacks: the engine would leave it out."""
+    for signal, rows in sorted(book.opinions.items()):
+        entry = book.signals.get(signal)
+        for class_, row in sorted(rows.items()):
+            if entry is None or set(row) != set(entry.outcomes):
+                what = f"{signal}, {class_}: no such signal, or other outcomes than its own"
+                yield Problem("opinions.yaml", None, what, "name every outcome of the signal once", "opinion")
+            elif book.classes and class_ not in book.classes:
+                yield Problem("opinions.yaml", None, f"{signal}: no class {class_!r}", "see classes.yaml", "opinion")
+
+
 RULES: dict[str, Rule] = {
     "dangling": dangling,
     "climbing": climbing,
@@ -285,4 +297,5 @@ RULES: dict[str, Rule] = {
     "thin": thin,
     "no-class": class_unknown,
     "symptoms": symptoms_fixed,
+    "opinion": opinions_fit,
 }

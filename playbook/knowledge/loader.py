@@ -107,6 +107,9 @@ class Book:
     sources: dict[str, dict[str, Any]] = field(default_factory=dict)
     classes: dict[str, dict[str, Any]] = field(default_factory=dict)
     learned: dict[str, Any] = field(default_factory=dict)
+    opinions: dict[str, dict[str, dict[str, float]]] = field(
+        default_factory=dict
+    )  # signal -> class -> outcome -> share
     ledger: dict[str, str] = field(default_factory=dict)
     exceptions: dict[str, dict[str, str]] = field(default_factory=dict)
     folders: list[Path] = field(default_factory=list)
@@ -146,6 +149,7 @@ def load(folders: Iterable[Path]) -> Book:
         _load_sources(folder, book)
         _load_plain(folder / "classes.yaml", book.classes, book)
         _load_learned(folder / "learned.yaml", book)
+        _load_opinions(folder / "opinions.yaml", book)
         _load_plain(folder / "ledger.yaml", book.ledger, book)
         _load_plain(folder / "exceptions.yaml", book.exceptions, book)
         for kind in KINDS:
@@ -208,6 +212,31 @@ def _load_learned(path: Path, book: Book) -> None:
             for state, n in states.items():
                 row[state] = row.get(state, 0.0) + float(n)
     book.learned["cases"] = [*book.learned.get("cases", []), *cases]
+
+
+def _load_opinions(path: Path, book: Book) -> None:
+    """Pooled judgements, signal by signal; rows go by the outcomes that the file names, a later pack replaces them."""
+    found: dict[str, Any] = {}
+    _load_plain(path, found, book)
+    signals = found.get("signals", {})
+    for name, opinion in signals.items() if isinstance(signals, dict) else ():
+        rows = opinion.get("classes") if isinstance(opinion, dict) else None
+        outcomes = opinion.get("outcomes") if isinstance(opinion, dict) else None
+        if not isinstance(rows, dict) or not isinstance(outcomes, list):
+            what = f"{name}: outcomes or classes is missing"
+            book.problems.append(
+                Problem(str(path), _line_of(path, [str(name)]), what, "see the file's head", "opinions")
+            )
+            continue
+        for class_, shares in rows.items():
+            numbers = isinstance(shares, list) and all(isinstance(x, (int, float)) and x >= 0 for x in shares)
+            if not numbers or len(shares) != len(outcomes) or sum(shares) <= 0:
+                what = f"{name}, {class_}: not {len(outcomes)} shares of 0 or more"
+                line = _line_of(path, [str(class_)])
+                book.problems.append(Problem(str(path), line, what, "one number an outcome", "opinions"))
+                continue
+            row = dict(zip(map(str, outcomes), map(float, shares), strict=True))
+            book.opinions.setdefault(str(name), {})[str(class_)] = row
 
 
 def _problem(error: Exception, path: Path) -> Problem:

@@ -27,7 +27,7 @@ def version_of(book: Book) -> str:
     for kind, entries in sorted(book.entries.items()):
         for name, entry in sorted(entries.items()):
             digest.update(json.dumps([kind, name, entry.model_dump(mode="json")], sort_keys=True).encode())
-    digest.update(json.dumps([book.classes, book.learned], sort_keys=True, default=str).encode())
+    digest.update(json.dumps([book.classes, book.learned, book.opinions], sort_keys=True, default=str).encode())
     return digest.hexdigest()[:12]
 
 
