@@ -123,7 +123,7 @@ def evenly(rows: np.ndarray, begin: int, cell: bytes) -> np.ndarray | None:
     rows  uint8[n, width], with `_WIDE` bytes of no meaning at the end of each
     """
     hit = _PLAIN.fullmatch(cell)
-    if hit is None or len(cell) > _WIDE or hit[1] or hit[4] or (not hit[3] and len(cell) > 8) or len(hit[2]) > 6:
+    if hit is None or hit[1] or hit[4] or (len(cell) > _WIDE or len(hit[2]) > 6 if hit[3] else len(cell) > 8):
         return None
     count, width = rows.shape
     parts = []

@@ -86,7 +86,7 @@ def _next(file: File, text: np.ndarray, ends: np.ndarray) -> tuple[int, int, np.
         size += got
     if not size:
         return 0, file.lines, _NONE
-    last = np.flatnonzero(np.equal(text[:size], 10, out=ends[:size]))
+    last = _places(np.equal(text[:size], 10, out=ends[:size]))
     if not len(last):
         if size == _PIECE:
             raise TooOdd  # a line longer than a piece
@@ -99,6 +99,19 @@ def _next(file: File, text: np.ndarray, ends: np.ndarray) -> tuple[int, int, np.
     if file.lines + 1 > file.capacity:
         raise TooOdd
     return size, first, last
+
+
+def _places(flags: np.ndarray) -> np.ndarray:
+    """`np.flatnonzero` of few flags: eight are looked at together."""
+    whole = len(flags) // 8 * 8
+    words = flags[:whole].view(np.uint64)
+    which = np.flatnonzero(words != 0)
+    set_ = words[which]
+    below = set_ - np.uint64(1)
+    if (set_ & below).any():  # two in one word
+        return np.flatnonzero(flags)
+    places = 8 * which + (np.bitwise_count(below & ~set_) >> 3)
+    return np.concatenate([places, whole + np.flatnonzero(flags[whole:])])
 
 
 def _finish(source: Source, builder: RunBuilder, file: File) -> None:

@@ -46,7 +46,7 @@ def read(source: Source, builder: RunBuilder) -> None:
                     "export the metrics as CSV",
                 )
         except (sqlite3.Error, UnicodeDecodeError) as error:
-            what = f"the SQLite file cannot be read: {error}"
+            what = f"the SQLite file cannot be read: {' '.join(str(error).split())}"
             raise PlaybookError(source.name, what, "copy it while nobody writes to it") from None
         finally:
             if connection is not None:

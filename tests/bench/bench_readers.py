@@ -1,18 +1,23 @@
 """Readers and detectors against named peers in one run: JSON lines, TensorBoard, CSV, many ranks; all detectors.
 
-    python tests/bench/bench_readers.py [SHARE]      (1 = 500k JSON lines, 200k scalars, 1M CSV rows, 200 rank files;
-                                                      10 = ten times as much, and 1000 rank files)
+    python -m tests.bench readers [--full] [--peers PYTHON]
+
+`--full` takes 5M JSON lines, 2M scalars, 5M CSV rows and 1000 rank files; without it a tenth of the lines and scalars,
+1M CSV rows and 200 rank files. `--peers` is an interpreter that has the peers which are not installed here.
 
 Each measurement is a process of its own, the median of three: processor time (all threads), wall time, and the memory
 that it needed above that of its imports. Wanted ratios are printed beside those found and fail the run only where they
-are missed in processor time. A peer that is not installed is named as such: pip install pandas tensorboard.
+are missed in processor time. A peer that is installed nowhere is named as such: pip install pandas tensorboard.
 """
 
 from __future__ import annotations
 
+import contextlib
 import importlib.util
 import json
+import os
 import resource
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -25,10 +30,11 @@ import numpy as np
 
 RUNS = 3
 STEPS = 5_000  # of each rank
+_CUT = '{{"step": {rows}, "loss": 2.5, "grad_n'
 
 
 def write_json(path: Path, rows: int) -> None:
-    """Eight numbers a row, bare NaN tokens."""
+    """Eight numbers a row with six decimals, bare NaN tokens, and a last line that is cut."""
     rng = np.random.default_rng(1)
     with path.open("w") as out:
         for low in range(0, rows, 50_000):
@@ -39,6 +45,18 @@ def write_json(path: Path, rows: int) -> None:
                     f'{{"step": {i}, "loss": {text}, "grad_norm": {norm:.6f}, "lr": 0.0003, "loss_scale": 65536.0, '
                     f'"throughput": {mfu:.5f}, "step_time": {took:.6f}, "eval_loss": {ev:.6f}}}\n'
                 )
+        out.write(_CUT.format(rows=rows))
+
+
+def write_digits(path: Path, rows: int) -> None:
+    """The same keys as `json.dumps` prints them: all digits of each number, so that lines differ in length."""
+    rng = np.random.default_rng(6)
+    keys = ("loss", "grad_norm", "throughput", "step_time", "eval_loss")
+    with path.open("w") as out:
+        for low in range(0, rows, 50_000):
+            for i, row in enumerate(rng.normal(2.5, 0.1, (min(50_000, rows - low), 5)).tolist(), low):
+                values = {"step": i, "lr": 3e-4 * (1 - i / rows), "loss_scale": 65536.0}
+                out.write(json.dumps(values | dict(zip(keys, row, strict=True))) + "\n")
 
 
 def write_events(path: Path, scalars: int) -> None:
@@ -95,7 +113,7 @@ def warm() -> None:
     import duckdb  # noqa: F401
 
     from playbook import readers
-    from playbook.readers import columnar, names  # noqa: F401
+    from playbook.readers import columnar, json_columns, names  # noqa: F401
 
     readers.readers()
     names.table()
@@ -110,8 +128,11 @@ def ours(path: Path) -> Callable[[], object]:
 
 def loads(path: Path) -> Callable[[], object]:
     def work() -> int:
-        with path.open() as lines:
-            return sum(len(json.loads(line)) for line in lines)
+        total = 0
+        with path.open() as lines, contextlib.suppress(ValueError):  # the cut line
+            for line in lines:
+                total += len(json.loads(line))
+        return total
 
     return work
 
@@ -260,15 +281,15 @@ def one(name: str, path: Path) -> None:
 
 def measure(name: str, path: Path) -> dict[str, float] | None:
     """Medians of a measurement; None where the peer is not installed."""
-    package = WORK[name][1]
+    package, python = WORK[name][1], sys.executable
     if package and importlib.util.find_spec(package) is None:
-        print(f"  {name:18} peer not installed: {package}")
-        return None
+        if "--peers" not in sys.argv:
+            print(f"  {name:18} peer not installed: {package}")
+            return None
+        python = sys.argv[sys.argv.index("--peers") + 1]
     found = []
     for _ in range(RUNS):
-        done = subprocess.run(
-            [sys.executable, __file__, "--one", name, str(path)], capture_output=True, text=True, check=False
-        )
+        done = subprocess.run([python, __file__, "--one", name, str(path)], capture_output=True, text=True, check=False)
         if done.returncode:
             print(f"  {name:18} failed: {done.stderr.strip().splitlines()[-1][:150]}")
             return None
@@ -282,17 +303,17 @@ def measure(name: str, path: Path) -> dict[str, float] | None:
     return middle
 
 
-def compare(title: str, path: Path, mine: str, peer: str, key: str, least: float) -> bool:
-    """Print both and their ratio; False where a wanted ratio was missed."""
-    a, b = measured(mine, path), measured(peer, path)
+def compare(title: str, path: Path, mine: str, peer: str, key: str, least: float, other: Path | None = None) -> bool:
+    """Print both and their ratio; False where a wanted ratio was missed. `other` is what the peer reads instead."""
+    a, b = measured(mine, path), measured(peer, other or path)
     if a is None or b is None:
         return True
     ratio = b[key] / max(a[key], 1e-3)
     ok = ratio >= least
-    other = "" if key == "mb" else f" (wall {b['wall'] / a['wall']:.1f})"
+    wall = "" if key == "mb" else f" (wall {b['wall'] / a['wall']:.1f})"
     unit = "less memory" if key == "mb" else "faster"
     print(
-        f"  {title}: {ratio:.1f} times {unit} than {peer}{other}, wanted {least:g}{'' if ok else '  MISSED'}",
+        f"  {title}: {ratio:.1f} times {unit} than {peer}{wall}, wanted {least:g}{'' if ok else '  MISSED'}",
         flush=True,
     )
     return ok
@@ -308,28 +329,37 @@ def measured(name: str, path: Path) -> dict[str, float] | None:
 
 
 def main() -> int:
-    share = float(sys.argv[1]) if len(sys.argv) > 1 and sys.argv[1][:1].isdigit() else 1.0
+    full = "--full" in sys.argv
     ok = True
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        rows = int(500_000 * share)
-        print(f"JSON lines, {rows} x 8 with NaN tokens")
+        rows = 5_000_000 if full else 500_000
+        print(f"JSON lines, {rows} x 8 with NaN tokens and a cut line")
         write_json(folder / "log.jsonl", rows)
         ok &= compare("time", folder / "log.jsonl", "ours", "json.loads", "cpu", 12)
-        ok &= compare("memory", folder / "log.jsonl", "ours", "pandas.read_json", "mb", 20)
-        scalars = int(200_000 * share)
+        whole = folder / "whole.jsonl"  # pandas refuses a file with a cut line
+        shutil.copyfile(folder / "log.jsonl", whole)
+        os.truncate(whole, whole.stat().st_size - len(_CUT.format(rows=rows)))
+        ok &= compare("memory", folder / "log.jsonl", "ours", "pandas.read_json", "mb", 20, whole)
+        (folder / "log.jsonl").unlink()
+        whole.unlink()
+        rows //= 10
+        print(f"JSON lines, {rows} x 8 with all digits")
+        write_digits(folder / "digits.jsonl", rows)
+        ok &= compare("time", folder / "digits.jsonl", "ours", "json.loads", "cpu", 2)
+        scalars = 2_000_000 if full else 200_000
         print(f"TensorBoard, {scalars} scalars")
         events = folder / "events.out.tfevents.1700000000.host"
         write_events(events, scalars)
         ok &= compare("time", events, "ours", "EventAccumulator", "cpu", 60)
-        rows = int(1_000_000 * share)
+        rows = 5_000_000 if full else 1_000_000
         print(f"CSV, {rows} rows of 5 columns")
         write_csv(folder / "metrics.csv", rows)
         ok &= compare("time", folder / "metrics.csv", "ours", "pandas.read_csv", "cpu", 1)
         ok &= compare("memory", folder / "metrics.csv", "ours", "pandas.read_csv", "mb", 2)
-        ranks = int(200 * min(5.0, share))
+        ranks = 1000 if full else 200
         print(f"{ranks} rank files x {STEPS} steps with the verdict")
-        write_ranks(folder / "ranks", max(20, ranks))
+        write_ranks(folder / "ranks", ranks)
         ok &= compare("read and scan", folder / "ranks", "ranks", "pandas-ranks", "cpu", 4)
         ok &= compare("reduction on duckdb", folder / "ranks", "fleet", "pandas-ranks", "cpu", 4)
         ok &= compare("the same numbers", folder / "ranks", "fleet", "pandas-reduction", "cpu", 4)

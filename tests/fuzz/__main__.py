@@ -28,8 +28,8 @@ _BATCH = 1_000  # inputs of one process
 _LARGE_WAYS = {"csv": ("csv_table",), "jsonl": ("json_lines",)}  # readers with another way for large files
 
 
-class Hang(Exception):
-    """An input took too long."""
+class Hang(BaseException):
+    """An input took too long (no `except Exception` may swallow this)."""
 
 
 def _alarm(*_: object) -> None:
@@ -148,6 +148,9 @@ def main() -> int:
                 with out.open("w") as told, log.open("w") as errors:
                     running.append((subprocess.Popen(command, stdout=told, stderr=errors), first, count, out, log))
             time.sleep(0.2)
+            for process, _, _, out, _ in running:
+                if time.time() - out.stat().st_mtime > 10 * _SECONDS:
+                    process.kill()  # stuck in a library, where no signal is heard
             for job in [job for job in running if job[0].poll() is not None]:
                 running.remove(job)
                 process, first, count, out, log = job
