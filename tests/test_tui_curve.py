@@ -347,6 +347,12 @@ def test_wrapped_text_fits_and_loses_nothing(text: str, width: int) -> None:
     assert "".join("".join(rows).split()) == "".join(text.split())
 
 
+def test_chinese_fills_its_lines() -> None:
+    """No line ends early because a sentence has no blanks, and none begins with a full stop."""
+    assert wrap("loss 曲线看起来合理；问题在评估。", 16) == ["loss 曲线看起来", "合理；问题在评", "估。"]
+    assert wrap("一二三四五六。七", 12) == ["一二三四五", "六。七"]
+
+
 @pytest.mark.parametrize("share", [-1, 0, 0.004, 0.5, 0.999, 1, 2])
 def test_bars_are_as_wide_as_told(share: float) -> None:
     assert len(bar(share, 10)) == 10

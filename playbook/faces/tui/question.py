@@ -211,7 +211,7 @@ class QuestionPane(VerticalScroll):
             for place, name in enumerate(d.fixes[:6], 1):
                 fix = desk.session.book.fixes[name]
                 tail = f"  {fix.minutes:.0f} min, {self.w('risk')} {self.w(fix.risk)}"
-                title = fit(fix.title, width - 3 - len(tail))
+                title = fit(fix.title, width - 3 - cell_len(tail))
                 rows.append(
                     (
                         f"fix:{name}",

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, ClassVar
 
+from rich.cells import cell_len
 from textual import events, on, work
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
@@ -154,7 +155,7 @@ class Quiz(Page):
 
     @staticmethod
     def _row(text: str, tail: str, width: int, style: str = "") -> Content:
-        return Content.assemble((pad(text, width - len(tail) - 1), style), " ", (tail, "$foreground-muted"))
+        return Content.assemble((pad(text, width - cell_len(tail) - 1), style), " ", (tail, "$foreground-muted"))
 
     def _progress(self, s: Standing) -> list[Content]:
         from playbook.workflow.learning.progress import brier, calibration, weak_spots

@@ -12,6 +12,7 @@ from datetime import datetime
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from rich.cells import cell_len
 from textual import events, on, work
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
@@ -218,7 +219,7 @@ class Watch(Page):
             word = self.w(_WORDS[item.kind])
             at = f" {self.w('from step {step}', step=f'{item.step:,}')}" if item.step is not None else ""
             body = f"  {item.title}{at}" if item.kind != "fault" else f"  {item.title}"
-            line = fit(body, width - len(head) - len(word))
+            line = fit(body, width - len(head) - cell_len(word))
             why = fit(f": {item.because}", width - len(head) - Content(word + line).cell_length) if item.because else ""
             shown.append(
                 (

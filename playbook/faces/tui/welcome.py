@@ -6,6 +6,7 @@ import os
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from rich.cells import cell_len
 from textual import on
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
@@ -172,7 +173,7 @@ class Welcome(Page):
         tail = f" {self.w('{n} answered', n=row.answers)} {row.saved_at[5:16].replace('T', ' ')}"
         sign = "◌ " if alive(row) else "◐ "
         return Content.assemble(
-            (sign, "$accent"), pad(what, max(width - 2 - len(tail), 8)), (tail, "$foreground-muted")
+            (sign, "$accent"), pad(what, max(width - 2 - cell_len(tail), 8)), (tail, "$foreground-muted")
         )
 
     def _show_files(self) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from typing import ClassVar
 
@@ -14,6 +15,9 @@ from textual.widget import Widget
 from textual.widgets import Input, OptionList
 from textual.widgets.option_list import Option
 
+# Blanks, then a word or one wide character, either with the closing marks behind it.
+_CLOSING = "，。；：、！？）】》」』”’％"
+_PIECES = re.compile(rf"(\s*)((?:[^\s\u2e80-\uffef]+|[\u2e80-\uffef])[{_CLOSING}]*)")
 _EIGHTHS = " ▏▎▍▌▋▊▉"
 
 
@@ -30,16 +34,19 @@ def pad(text: str, width: int) -> str:
 
 
 def wrap(text: str, width: int) -> list[str]:
-    """Lines of at most `width` columns, broken at blanks, inside a word only where it does not fit (as in Chinese)."""
+    """Lines of at most `width` columns, broken at blanks and between Chinese characters, in a word only where it must.
+
+    No line begins with a closing mark of Chinese punctuation unless it is alone too wide.
+    """
     lines, line = [], ""
-    for word in text.split():
-        longer = f"{line} {word}" if line else word
+    for blank, piece in _PIECES.findall(text):
+        longer = f"{line} {piece}" if line and blank else line + piece
         if cell_len(longer) <= width:
             line = longer
             continue
-        if line and (cell_len(word) <= width or cell_len(line) > width - 4):
+        if line and (cell_len(piece) <= width or cell_len(line) > width - 4):
             lines.append(line)
-            line = word
+            line = piece
         else:
             line = longer
         while cell_len(line) > width > 1:
