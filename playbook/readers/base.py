@@ -17,7 +17,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from playbook.errors import Problem
-from playbook.readers.names import canonical, combines, plain, rank_in, wanted
+from playbook.readers.names import canonical, combines, plain, rank_in, shape, wanted
 from playbook.readers.source import Source
 from playbook.series import Event, FileReport, Origin, Series
 
@@ -236,6 +236,10 @@ class RunBuilder:
             if metric == "step_time" and _is_clock(values):
                 metric_of.pop(raw, None)
                 continue
+            if raw not in self.rename and (how := shape(raw)) is not None:
+                values, said = _shaped(how, values, raw, metric)
+                if said:
+                    self.problem(None, said, f"log the {metric} itself", "derived")
             origin = Origin(self.path, None, self.reader)
             series[metric, rank] = Series(metric, rank, steps, values, lines, origin, raw)
             if metric in _BY_LAYER and 1 < len(named) <= _MOST_LAYERS:
@@ -243,6 +247,19 @@ class RunBuilder:
                     member = f"{metric}/{_layer(name)}"
                     series[member, rank] = Series(member, rank, steps, values, lines, origin, name)
         return series, [raw for raw in sorted(counts.keys() | self._seen) if raw not in metric_of]
+
+
+def _shaped(how: str, values: np.ndarray, raw: str, metric: str) -> tuple[np.ndarray, str]:
+    """The metric from what was logged, and a sentence where it was turned into it."""
+    finite = values[np.isfinite(values)]
+    if not len(finite):
+        return values, ""
+    if how == "log_of" and finite.min() >= 0.99:  # a perplexity is at least 1
+        with np.errstate(invalid="ignore"):
+            return np.log(values), f"{metric} is taken as the logarithm of {raw}"
+    if how == "minus" and finite[0] < 0:
+        return -values, f"{metric} is taken as the negative of {raw}"
+    return values, ""
 
 
 def _is_clock(values: np.ndarray) -> bool:

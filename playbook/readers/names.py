@@ -34,6 +34,7 @@ class Table:
     steps: Mapping[str, int]
     epochs: Mapping[str, int]
     ranks: Mapping[str, int]
+    shapes: Mapping[str, str]  # name -> log or minus: how its value becomes the metric's
 
 
 @lru_cache(maxsize=4096)
@@ -52,6 +53,7 @@ def table() -> Table:
     exact: dict[str, tuple[str, int]] = {}
     patterns: list[tuple[re.Pattern[str], str]] = []
     combine: dict[str, str] = {}
+    shapes: dict[str, str] = {}
     prefixes = tuple(plain(prefix) + " " for prefix in data["prefixes"])
     for metric, entry in data["metrics"].items():
         names = [metric, *(str(name) for name in entry.get("names", ()))]
@@ -59,6 +61,7 @@ def table() -> Table:
             exact.setdefault(plain(name), (metric, place))
         patterns += [(re.compile(pattern), metric) for pattern in entry.get("patterns", ())]
         combine[metric] = entry.get("combine", "first")
+        shapes |= {plain(name): shape for shape in ("log_of", "minus") for name in entry.get(shape, ())}
     return Table(
         exact,
         prefixes,
@@ -68,6 +71,7 @@ def table() -> Table:
         _ordered(data["step"]["names"], prefixes),
         _ordered(data["step"]["epoch"], prefixes),
         _ordered(data["rank"]["names"], ()),
+        shapes,
     )
 
 
@@ -161,6 +165,15 @@ def canonical(
 def combines(metric: str) -> bool:
     """True where a family of raw names becomes one series by the maximum of each step."""
     return table().combine.get(metric) == "max"
+
+
+def shape(raw: str) -> str | None:
+    """`log_of` or `minus` where the value under a raw name is not that of its metric."""
+    name, known = plain(rank_in(raw)[0]), table()
+    for prefix in ("", *known.prefixes):
+        if name.startswith(prefix) and (found := known.shapes.get(name[len(prefix) :])):
+            return found
+    return None
 
 
 def wanted(raw: str, rename: Mapping[str, str]) -> bool:
