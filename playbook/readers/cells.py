@@ -36,10 +36,14 @@ _PLAIN = re.compile(rb"(-?)(0|[1-9]\d*)(\.\d+)?([eE][+-]?\d+)?")
 _EXACT = 22  # the highest power of ten that a double holds
 _EXACT_LONG = 27  # and an 80-bit one
 _HALF = 0x400  # the low bits of an 80-bit number that lies between two doubles
-_DIGITS_LEFT = 1844  # first seven digits below which 23 digits stay below 2^64
+_TEN_TO = np.array([10**power for power in range(17)], np.uint64)
+_MOST = np.array(
+    [_ALL // 10 ** (8 + third) for third in range(9)], np.uint64
+)  # first digits that leave room for so many
 
 
 Turned = tuple[np.ndarray | None, np.ndarray]
+Scaled = tuple[np.ndarray, np.ndarray | None]
 Parsed = tuple[np.ndarray, np.ndarray | None, np.ndarray]
 
 
@@ -133,7 +137,7 @@ def evenly(rows: np.ndarray, begin: int, cell: bytes) -> np.ndarray | None:
             part &= _LEFT[place][len(cell)]
         parts.append(part)
     if hit[3]:
-        turned = _turned(parts, None, len(hit[2]), 0)
+        turned = _turned(parts, None, len(hit[2]), 0, len(cell))
         if turned is None or (turned[0] is not None and not turned[0].all()):
             return None
         return turned[1]
@@ -237,7 +241,7 @@ def _integers(text: np.ndarray, starts: np.ndarray, sizes: np.ndarray, digits: i
 def _decimals(
     text: np.ndarray, starts: np.ndarray, sizes: np.ndarray, point: int, size: int, power: int
 ) -> Turned | None:
-    """Numbers with the point in one place, filled with zeros to the right to 7, 15, 19 or 23 digits."""
+    """Numbers with the point in one place; short ones are filled with zeros to the right to 7 or 15 digits."""
     if point > 6:
         return None
     words = max(1, (min(int(sizes.max()), _WIDE) + 7) // 8)
@@ -256,10 +260,12 @@ def _decimals(
         elif low < 8 * word + 8:
             part &= _LEFT[word].take(sizes)
         parts.append(part)
-    return _turned(parts, good, point, power)
+    return _turned(parts, good, point, power, sizes)
 
 
-def _turned(parts: list[np.ndarray], good: np.ndarray | None, point: int, power: int) -> Turned | None:
+def _turned(
+    parts: list[np.ndarray], good: np.ndarray | None, point: int, power: int, sizes: np.ndarray | int
+) -> Turned | None:
     """(good or None for all, float64[n]) of cells in words of digit values, filled with zeros to the right."""
     words = len(parts)
     first = parts[0]
@@ -286,21 +292,15 @@ def _turned(parts: list[np.ndarray], good: np.ndarray | None, point: int, power:
         value += _eight(parts[1])
         scaled = _scaled(value, 15 - point - power)
     else:
-        middle, last = _eight(parts[1]), _eight(parts[2])
-        small = value < _U(_DIGITS_LEFT)
-        if small[0]:
-            good = _both(good, small)
-            value *= _U(10**16)
-            value += middle * _U(10**8)
-            value += last
-            scaled = _scaled(value, 23 - point - power)
-        else:
-            short = last // _U(10**4)
-            good = _both(good, ~small & (short * _U(10**4) == last))
-            value *= _U(10**12)
-            value += middle * _U(10**4)
-            value += short
-            scaled = _scaled(value, 19 - point - power)
+        third = np.clip(np.asarray(sizes) - 16, 0, 8)  # digits in the third word, moved to its right
+        parts[2] <<= _SHIFT.take(third)
+        fits = value < _MOST.take(third)
+        if not fits.all():
+            good = _both(good, fits)
+        value *= _TEN_TO.take(third + 8)
+        value += _eight(parts[1]) * _TEN_TO.take(third)
+        value += _eight(parts[2])
+        scaled = _scaled_each(value, 15 - point - power + third)
     return (_both(good, scaled[1]), scaled[0]) if scaled is not None else None
 
 
@@ -344,7 +344,7 @@ def _pointed(word: np.ndarray, point: int) -> np.ndarray:
     return word
 
 
-def _scaled(digits: np.ndarray, places: int) -> tuple[np.ndarray, np.ndarray | None] | None:
+def _scaled(digits: np.ndarray, places: int) -> Scaled | None:
     """(digits / 10**places, bool: rightly rounded for sure, or None for all); None where that cannot be said here."""
     powers = _powers()
     top = int(digits.max())
@@ -359,6 +359,18 @@ def _scaled(digits: np.ndarray, places: int) -> tuple[np.ndarray, np.ndarray | N
         return value, None
     if powers is None or not 0 < places <= _EXACT_LONG:
         return None
+    return _divided(digits, powers[0][places])
+
+
+def _scaled_each(digits: np.ndarray, places: np.ndarray) -> Scaled | None:
+    """As `_scaled`, with a number of places for each."""
+    powers = _powers()
+    if powers is None or int(places.min()) < 0 or int(places.max()) > _EXACT_LONG:
+        return None
+    return _divided(digits, powers[0].take(places))
+
+
+def _divided(digits: np.ndarray, powers: np.ndarray) -> Scaled:
     long = digits.astype(np.longdouble)
-    long /= powers[0][places]
+    long /= powers
     return long.astype(np.float64), (long.view(_U)[::2] & _U(0x7FF)) != _U(_HALF)
