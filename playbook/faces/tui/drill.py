@@ -75,7 +75,7 @@ class Drills(Page):
         if self.is_mounted:
             self._fill()
 
-    @work(thread=True, exit_on_error=False)
+    @work(thread=True, exit_on_error=False, description="find")
     def _find(self, library: Library) -> None:
         """Make every case a drill, a few at a time; those that are none are left out."""
         from playbook.workflow.learning import drill
@@ -148,7 +148,7 @@ class Drills(Page):
         elif text:
             self._make(text, 0)
 
-    @work(thread=True, exclusive=True, group="make", exit_on_error=False)
+    @work(thread=True, exclusive=True, group="make", exit_on_error=False, description="make")
     def _make(self, name: str, seed: int) -> None:
         from playbook.workflow.learning import drill
 

@@ -1,4 +1,7 @@
-"""The slow work, in threads: the book, reading files, the store. A job ends with one message and touches no widget."""
+"""The slow work, in threads: the book, reading files, the store. A job ends with one message and touches no widget.
+
+Every job has a description: without one its arguments are written out as text, and that takes longer than an answer.
+"""
 
 from __future__ import annotations
 
@@ -46,7 +49,7 @@ class Jobs(App[None]):
         self.game: Game | None = None  # the drill that was not played to its end
         self._ingest, self._open_book = ingest, open_book
 
-    @work(thread=True, group="book", exit_on_error=False)
+    @work(thread=True, group="book", exit_on_error=False, description="load_book")
     def load_book(self) -> None:
         """Read and compile the book; then load what the first answer needs, while the person reads the first page."""
         try:
@@ -65,7 +68,7 @@ class Jobs(App[None]):
         import playbook.faces.tui.diagnosis
         import playbook.workflow.ingest  # noqa: F401
 
-    @work(thread=True, group="read", exit_on_error=False)
+    @work(thread=True, group="read", exit_on_error=False, description="read_files")
     def read_files(self, paths: tuple[str, ...], book: Book, token: int, stop: threading.Event) -> None:
         """Read and look; a fault of a file and a fault of ours both end as one line."""
         begin = time.perf_counter()
@@ -100,11 +103,11 @@ class Jobs(App[None]):
             return ingest(paths, book, progress=progress)
         return apart.ingest_apart(paths, self.options.packs, self.w.code, progress, stop)
 
-    @work(thread=True, group="listing", exclusive=True, exit_on_error=False)
+    @work(thread=True, group="listing", exclusive=True, exit_on_error=False, description="list_incidents")
     def list_incidents(self, query: str = "", status: str | None = None) -> None:
         self._store(lambda: say.Listed(self.shop.listing(query, status)), "listing")
 
-    @work(thread=True, group="similar", exclusive=True, exit_on_error=False)
+    @work(thread=True, group="similar", exclusive=True, exit_on_error=False, description="find_similar")
     def find_similar(self, desk: Desk) -> None:
         """`desk` is a copy. A store that does not answer costs the incidents, not the diagnosis."""
         try:
@@ -113,7 +116,7 @@ class Jobs(App[None]):
             found, fault = [], _line(error)
         self.post_message(say.Alike(desk.facts, tuple(found), fault))
 
-    @work(thread=True, group="store", exit_on_error=False)
+    @work(thread=True, group="store", exit_on_error=False, description="record_desk")
     def record_desk(self, desk: Desk, title: str | None) -> None:
         self._store(lambda: self._recorded(desk, title))
 
@@ -121,16 +124,16 @@ class Jobs(App[None]):
         what = "updated" if desk.incident else "recorded"
         return say.Stored(what, self.shop.record(desk, title), desk.name)
 
-    @work(thread=True, group="learn", exit_on_error=False)
+    @work(thread=True, group="learn", exit_on_error=False, description="learn")
     def learn(self, card: Card, said: Mark, now: datetime, seconds: float, easy: bool) -> None:
         self._store(lambda: say.Learned(card.id, self.shop.learn(card, said, now, seconds, easy)))
 
-    @work(thread=True, group="learn", exit_on_error=False)
+    @work(thread=True, group="learn", exit_on_error=False, description="unlearn")
     def unlearn(self, item: str) -> None:
         """Take the answer that was given last back."""
         self._store(lambda: say.Learned(item, None, self.shop.progress().take_back() is not None))
 
-    @work(thread=True, group="store", exit_on_error=False)
+    @work(thread=True, group="store", exit_on_error=False, description="take_up")
     def take_up(self, incident: str) -> None:
         def job() -> say.Stored:
             taken = self.shop.take_up(incident)
@@ -138,7 +141,7 @@ class Jobs(App[None]):
 
         self._store(job)
 
-    @work(thread=True, group="store", exit_on_error=False)
+    @work(thread=True, group="store", exit_on_error=False, description="attach")
     def attach(self, incident: str, files: list[Path], links: list[str], note: str, book: Book) -> None:
         def job() -> say.Stored:
             self.shop.attach(incident, files, links, note, book)
@@ -146,7 +149,7 @@ class Jobs(App[None]):
 
         self._store(job)
 
-    @work(thread=True, group="store", exit_on_error=False)
+    @work(thread=True, group="store", exit_on_error=False, description="close_incident")
     def close_incident(
         self, desk: Desk, title: str | None, cause: str | None, by: str, fixes: list[str], note: str, book: Book
     ) -> None:

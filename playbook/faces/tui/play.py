@@ -280,7 +280,7 @@ class Play(Page):
         menu = self.query_one("#menu", Rows)
         self.set_focus(menu)
 
-    @work(thread=True, exit_on_error=False)
+    @work(thread=True, exit_on_error=False, description="score")
     def _score(self, game: Game) -> None:
         from playbook.workflow.learning.drill import par_game
         from playbook.workflow.learning.drill_score import replay, score

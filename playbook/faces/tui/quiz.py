@@ -95,7 +95,7 @@ class Quiz(Page):
         """Also after a sheet: what was answered changes what is due."""
         self._open(self.top.clock())
 
-    @work(thread=True, exclusive=True, exit_on_error=False)
+    @work(thread=True, exclusive=True, exit_on_error=False, description="open")
     def _open(self, now: datetime) -> None:
         from playbook.workflow.learning.quiz import Deck
         from playbook.workflow.learning.quiz_cards import Ground
@@ -203,7 +203,7 @@ class Quiz(Page):
         if event.option_id and self.standing is not None:
             self._deal(self.standing.deck, event.option_id, self.level, self.top.clock())
 
-    @work(thread=True, exclusive=True, group="deal", exit_on_error=False)
+    @work(thread=True, exclusive=True, group="deal", exit_on_error=False, description="deal")
     def _deal(self, deck: Deck, wish: str, level: int | None, now: datetime) -> None:
         """Make the cards of a sheet."""
         from playbook.workflow.learning import interview

@@ -127,7 +127,7 @@ class Watch(Page):
         self._busy = True
         self._look(self.tail)
 
-    @work(thread=True, exit_on_error=False)
+    @work(thread=True, exit_on_error=False, description="look")
     def _look(self, tail: Tail) -> None:
         begin = time.perf_counter()
         try:
