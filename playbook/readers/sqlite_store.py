@@ -15,7 +15,7 @@ import numpy as np
 
 from playbook.errors import PlaybookError
 from playbook.readers import tabular
-from playbook.readers.base import RunBuilder, number
+from playbook.readers.base import RunBuilder, number, whole_step
 from playbook.readers.json_rows import Rows
 from playbook.readers.source import Source
 
@@ -45,8 +45,8 @@ def read(source: Source, builder: RunBuilder) -> None:
                     "an SQLite file without a table `metrics` of MLflow or trackio",
                     "export the metrics as CSV",
                 )
-        except (sqlite3.Error, UnicodeDecodeError) as error:
-            what = f"the SQLite file cannot be read: {' '.join(str(error).split())}"
+        except (sqlite3.Error, UnicodeDecodeError, MemoryError) as error:  # a damaged page may ask for endless memory
+            what = f"the SQLite file cannot be read: {' '.join(str(error).split()) or 'a page is damaged'}"
             raise PlaybookError(source.name, what, "copy it while nobody writes to it") from None
         finally:
             if connection is not None:
@@ -93,7 +93,7 @@ def _mlflow(connection: sqlite3.Connection, tables: dict[str, set[str]], source:
         if found is not None:
             infinite = abs(found) >= _LARGEST
             points.setdefault(str(key), []).append(
-                (int(step or 0), float(np.copysign(np.inf, found)) if infinite else found)
+                (whole_step(step) or 0, float(np.copysign(np.inf, found)) if infinite else found)
             )
     wanted = [key for key in points if builder.wants(key)]
     builder.see(key for key in points if key not in wanted)
