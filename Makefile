@@ -6,7 +6,7 @@ RUN := $(VENV)/.run-ready
 DEV := $(VENV)/.dev-ready
 SYNC := UV_PROJECT_ENVIRONMENT=$(VENV) VIRTUAL_ENV= $(BIN)/uv sync --frozen --quiet
 
-.PHONY: demo test lint unit site bench clean
+.PHONY: demo test lint unit site bench fuzz clean
 
 demo: $(RUN)  ## See it work: a shipped run is diagnosed, recorded and published
 	@$(BIN)/playbook demo
@@ -43,6 +43,9 @@ $(DEV): uv.lock pyproject.toml | $(BIN)/uv
 	@echo "installing into $(VENV) with the tools of the tests ..." >&2
 	@$(SYNC) --all-extras --inexact
 	@touch $@ $(RUN)
+
+fuzz: $(DEV)  ## Broken files for every reader: never a traceback, a hang or a flood of memory
+	@$(BIN)/python -m tests.fuzz --inputs 100000
 
 clean:
 	rm -rf $(VENV) out build dist
