@@ -9,7 +9,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from playbook.faces.pages.blocks import Line, Mark, Plot
+from playbook.faces.pages.plots import Line, Mark, Plot
 from playbook.faces.pages.shelf import Shelf
 from playbook.workflow.records.published import Strip
 
