@@ -20,6 +20,7 @@ from playbook.faces.tui.question import CANNOT, UNKNOWN, QuestionPane
 from playbook.faces.tui.similar import SimilarPane
 from playbook.faces.tui.widgets import Hint, Hints, Rows, TopLine, fit
 
+_BREATH = 0.1  # seconds that an answer has for itself before past incidents are compared
 _FEWEST = 5  # rows of the curve: rule, rail, two rows of the plot, axis
 _ASKING: tuple[Hint, ...] = (
     ("1-9", "answer", ""),
@@ -129,13 +130,18 @@ class DiagnosisPage(Page):
         self.query_one(SimilarPane).show(desk)
         if desk.facts != self._compared:
             self._compared = desk.facts
-            self.top.find_similar(desk.copy())
+            self.set_timer(_BREATH, self._compare)
         self._top_line(desk)
         asking = desk.question is not None and not self.query_one(QuestionPane).verdict
         hints = _ASKING if asking else _HEALTHY if desk.diagnosis.healthy else _DONE
         self.query_one(Hints).show([(k, self.w(t), a) for k, t, a in hints])
         if self.focused is None and outcomes.display:
             self.set_focus(outcomes)
+
+    def _compare(self) -> None:
+        """Hold the desk against past incidents, once the answer is on the screen."""
+        if self.top.desk is not None:
+            self.top.find_similar(self.top.desk.copy())
 
     def _top_line(self, desk: Desk) -> None:
         d = desk.diagnosis

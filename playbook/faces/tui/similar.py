@@ -55,6 +55,7 @@ class SimilarPane(Rows):
     def __init__(self, w: Words) -> None:
         super().__init__(id="similar")
         self.w = w
+        self._shown: object = None
 
     def show(self, desk: Desk) -> None:
         found: Sequence[Similar] = desk.similar
@@ -63,6 +64,9 @@ class SimilarPane(Rows):
         beside = self.parent
         room = beside.content_size.width if isinstance(beside, Widget) else 0
         width = max(room - 2, 16)  # this pane has no size while it is hidden
+        if (found, narrow, width) == self._shown:
+            return
+        self._shown = (found, narrow, width)
         rows: list[tuple[str, Content | str] | None] = []
         for item in found[: 1 if narrow else 3]:
             share = f"≈ {percent(item.likeness)} "
