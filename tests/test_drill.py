@@ -398,3 +398,12 @@ def test_leader_notes(tmp_path: Path, capsys: pytest.CaptureFixture[str], drill:
     for signal in set(drill.oracle) - {e.signal for e in drill.alert}:
         assert signal in text, f"the leader must be able to answer {signal}"
     assert "<script" not in text
+
+
+def test_leader_notes_in_chinese(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "notes.md"
+    assert run(["drill", CASE, "--lang", "zh", "--leader-notes", str(path)]) == 0
+    text, title = path.read_text("utf-8"), open_book(lang="zh").book.cases[CASE].title
+    assert title in text and open_book().book.cases[CASE].title not in text
+    assert "正确" in text and "| right |" not in text and "unknown" not in text.partition("GPU")[2].replace("`", "")
+    capsys.readouterr()

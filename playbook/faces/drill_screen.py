@@ -147,7 +147,7 @@ def print_score(drill: Drill, result: Score, rows: Sequence[Better], out: Consol
     _print_replay(drill, rows, out, w)
     case, entry = drill.case, book.cases.get(drill.case.id)
     out.rule(f"[bold]{w('What it was')}[/]", align="left", style="dim")
-    out.print(Text(f"{case.title} ({case.id})", style="bold"))
+    out.print(Text(f"{drill.title} ({case.id})", style="bold"))
     for cause in drill.truth[:2]:
         out.print(Text(f"  {book.causes[cause].title}  → causes/{cause}"))
     if entry is not None and entry.story:

@@ -133,7 +133,7 @@ def leader_notes(drill: Drill, par: Game, result: Score, w: Words) -> list[Block
               code=drill.code, seed=drill.seed)
         ),
         Heading(w("The incident")),
-        Para(f"{case.id}: {case.title}"),
+        Para(f"{case.id}: {drill.title}"),
         Para(f"{w('cause')}: {truth} ({', '.join(drill.truth[:2])})"),
     ]  # fmt: skip
     if entry is not None and entry.story:
@@ -195,12 +195,17 @@ def _deeds(drill: Drill, w: Words) -> tuple[str, ...]:
     return aids + tuple(f"{w('repair')}: {f.title} ({f.id})" for f in drill.repairs[:4])
 
 
+def _state(state: str, w: Words) -> str:
+    """What came of a step; the outcomes of signals are ids."""
+    return w(state) if state in ("right", "wrong", "unknown") else state
+
+
 def _par(drill: Drill, par: Game, result: Score, w: Words) -> list[Block]:
     rows = []
     for place, step in enumerate(par.steps, 1):
         rows.append((
-            str(place), w(step.kind), step.name, step.state, f"{step.cost.minutes:.0f}", f"{step.cost.gpu_hours:.1f}",
-            f"{step.chance:.0%}",
+            str(place), w(step.kind), step.name, _state(step.state, w), f"{step.cost.minutes:.0f}",
+            f"{step.cost.gpu_hours:.1f}", f"{step.chance:.0%}",
         ))  # fmt: skip
     weights = ", ".join(f"{w(name)} {share:.0%}" for name, share in WEIGHTS.items())
     return [

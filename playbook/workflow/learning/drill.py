@@ -59,6 +59,12 @@ class Drill:
         return self.library.book
 
     @property
+    def title(self) -> str:
+        """What the incident is called, in the language of the book."""
+        entry = self.book.cases.get(self.case.id)
+        return entry.title if entry is not None else self.case.title
+
+    @property
     def symptom(self) -> str:
         """What the loss does; "" where the incident does not tell."""
         return self.oracle.get(SHAPE, "")
