@@ -138,7 +138,7 @@ class Terminal:
         await self.pilot.pause()
         await self.pilot.pause()
 
-    async def until(self, what: Callable[[], bool], most: float = 10.0) -> None:
+    async def until(self, what: Callable[[], bool], most: float = 30.0) -> None:
         async with asyncio.timeout(most):
             while not what():
                 await self.pilot.pause(0.01)
