@@ -12,7 +12,7 @@ from textual.containers import VerticalScroll
 from textual.content import Content
 from textual.widgets import Label, Static
 
-from playbook.faces.tui.base import Dialog
+from playbook.faces.tui.base import TALL, Dialog
 from playbook.faces.tui.similar import outcome_line
 from playbook.faces.tui.widgets import Hint, Hints, Line, Rows, fit, hanging, paragraphs, percent
 
@@ -74,8 +74,8 @@ class CloseDialog(Dialog[None]):
 
     def _alike(self, desk: Desk) -> list[Content]:
         """What it was then, in a line each: the cause that is confirmed now is often the same."""
-        width = min(self.size.width * 94 // 100, 84) - 6  # of the box, which has no size yet
-        rows, few = [], self.has_class("-low")
+        width = min(self.app.size.width * 94 // 100, 84) - 6  # of the box, which has no size yet
+        rows, few = [], self.app.size.height < TALL
         for item in desk.similar[: 1 if few else 3]:
             text = f"{item.id}: {outcome_line(item, desk.session.book, self.w)}"
             head = Content.styled(f"≈ {percent(item.likeness)}", "$secondary")
