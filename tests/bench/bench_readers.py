@@ -3,7 +3,7 @@
     python -m tests.bench readers [--full] [--peers PYTHON]
 
 `--full` takes 5M JSON lines, 2M scalars, 5M CSV rows and 1000 rank files; without it a tenth of the lines and scalars,
-1M CSV rows and 200 rank files. `--peers` is an interpreter that has the peers which are not installed here.
+1M CSV rows and 200 rank files, and asks a little less of JSON lines (what is the same for each file counts). `--peers` is an interpreter that has the peers which are not installed here.
 
 Each measurement is a process of its own, the median of three: processor time (all threads), wall time, and the memory
 that it needed above that of its imports. Wanted ratios are printed beside those found and fail the run only where they
@@ -268,14 +268,21 @@ WORK: dict[str, tuple[Callable[[Path], Callable[[], object]], str]] = {
 }
 
 
+def peak() -> int:
+    """The most memory so far in KiB; `ru_maxrss` of a new program begins with that of the one that started it."""
+    with contextlib.suppress(OSError, StopIteration), Path("/proc/self/status").open() as status:
+        return next(int(line.split()[1]) for line in status if line.startswith("VmHWM:"))
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+
+
 def one(name: str, path: Path) -> None:
     """One measurement, in a process of its own; the answer is a line of JSON."""
     work = WORK[name][0](path)
-    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    before = peak()
     wall, cpu = time.perf_counter(), time.process_time()
     result = work()
     wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
-    grown = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024
+    grown = (peak() - before) / 1024
     print(json.dumps({"wall": wall, "cpu": cpu, "mb": grown, "result": str(result)}))
 
 
@@ -336,11 +343,11 @@ def main() -> int:
         rows = 5_000_000 if full else 500_000
         print(f"JSON lines, {rows} x 8 with NaN tokens and a cut line")
         write_json(folder / "log.jsonl", rows)
-        ok &= compare("time", folder / "log.jsonl", "ours", "json.loads", "cpu", 12)
+        ok &= compare("time", folder / "log.jsonl", "ours", "json.loads", "cpu", 12 if full else 10)
         whole = folder / "whole.jsonl"  # pandas refuses a file with a cut line
         shutil.copyfile(folder / "log.jsonl", whole)
         os.truncate(whole, whole.stat().st_size - len(_CUT.format(rows=rows)))
-        ok &= compare("memory", folder / "log.jsonl", "ours", "pandas.read_json", "mb", 20, whole)
+        ok &= compare("memory", folder / "log.jsonl", "ours", "pandas.read_json", "mb", 20 if full else 16, whole)
         (folder / "log.jsonl").unlink()
         whole.unlink()
         rows //= 10
