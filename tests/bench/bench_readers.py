@@ -3,7 +3,8 @@
     python -m tests.bench readers [--full] [--peers PYTHON]
 
 `--full` takes 5M JSON lines, 2M scalars, 5M CSV rows and 1000 rank files; without it a tenth of the lines and scalars,
-1M CSV rows and 200 rank files, and asks a little less of JSON lines (what is the same for each file counts). `--peers` is an interpreter that has the peers which are not installed here.
+1M CSV rows and 200 rank files, and a little less is asked of JSON lines (what each file costs alike counts for more).
+`--peers` is an interpreter that has the peers which are not installed here.
 
 Each measurement is a process of its own, the median of three: processor time (all threads), wall time, and the memory
 that it needed above that of its imports. Wanted ratios are printed beside those found and fail the run only where they
