@@ -40,7 +40,9 @@ KINDS = ("transient", "persistent", "repeated", "growing", "one-row", "relaxes",
 LEAST = 8  # rows
 SWITCH = math.log(1.6)  # a planned switch of the data is smaller, and the loss comes down from it
 Z_OVERSHOT = 9.0  # sigma of a jump to less than twice the level that relaxes over hundreds of steps
+LEAP_UP = math.log(1.75)  # far above what a planned switch does, whatever the loss does later
 SLOW_ROWS = 20  # of a rise that relaxes as after a warm restart
+CLIMB = 0.1  # of the rows: what takes longer to rise is no jump (the least stretch of `slow_climb`)
 SHOWN = 20  # transient spikes told one by one
 EVENLY = 0.8  # of the gaps that are the usual one: spikes with a period
 ALIKE = 0.5  # of the rise of a spike: one before it that tells how long they last
@@ -64,7 +66,10 @@ def look(shared: Shared) -> Scan:
         sure = confidence(shared, seg, e)
         if sure <= 0.0:
             continue
-        if planned and e.rows >= SLOW_ROWS and not e.broken:
+        ended = (
+            e.recovered or e.left < 2 * e.row
+        )  # a restart would have relaxed in a time as long as twice the run before
+        if planned and e.rows >= SLOW_ROWS and not e.broken and ended:
             sure = min(sure, MENTION)  # rises at even distances that relax slowly: restarts of an unlogged schedule
         kind = "persistent" if e.lasting and not _soon_back(e, shared.excursions) else "transient"
         if kind == "transient":
@@ -99,7 +104,7 @@ def confidence(shared: Shared, seg: Segment, e: Excursion) -> float:
         sure = 0.88  # it overshot and settled above its level
     elif big:
         sure = 0.85
-    elif e.z >= Z_OVERSHOT and e.rise >= 2.0 * max(e.after_rise, 1e-9):
+    elif e.z >= Z_OVERSHOT and e.rise >= min(2.0 * max(e.after_rise, 1e-9), LEAP_UP):
         sure = 0.72  # far beyond the noise, and it comes down from there: no switch of the data
     else:
         # a step to a new level without overshoot is what a switch of the data looks like
@@ -113,6 +118,8 @@ def confidence(shared: Shared, seg: Segment, e: Excursion) -> float:
         sure = min(sure, MENTION)  # a warm restart lifts the loss in health
     if not e.lasting and shared.mean_of_epoch and shared.begins_epoch(e.peak):
         sure = min(sure, MENTION)  # the first rows of a mean over an epoch are single batches
+    if e.lasting and not e.broken and e.build > CLIMB * (e.row + e.left):
+        sure = min(sure, MENTION)  # no jump: a climb, which has a detector of its own
     if shared.no_measure:
         sure = min(sure, MENTION)
     return sure
@@ -206,7 +213,11 @@ def _many(shared: Shared, loss: Curve, passing: list[tuple[Excursion, float]]) -
     out = [finding(NAME, "repeated", loss, begin, text, sure, last_step=steps[-1], numbers=numbers)]
     heights = [e.rise for e, _ in passing]
     tau = stats.trend(np.array(heights))
-    if len(heights) >= 4 and tau >= 0.6 and np.mean(heights[-2:]) > 1.5 * np.mean(heights[:2]):
+    higher = float(np.mean(heights[-2:]) - np.mean(heights[:2]))
+    tops = shared.domain.x(np.array([e.top for e, _ in passing]))
+    # spikes of one height over a level that sinks do not grow
+    grown = float(np.mean(tops[-2:]) - np.mean(tops[:2])) > 0.5 * higher
+    if len(heights) >= 4 and tau >= 0.6 and higher > 0.5 * np.mean(heights[:2]) and grown:
         text = f"{len(heights)} spikes, each higher than the last: {stats.number(passing[0][0].top)} to "
         text += f"{stats.number(passing[-1][0].top)} (tau {tau:.2f})"
         out.append(

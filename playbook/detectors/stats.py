@@ -13,8 +13,9 @@ MAD_TO_SIGMA = 1.4826  # median absolute deviation -> standard deviation of a no
 WINDOW = 64  # rows: how far back the level of a curve is taken
 EXACT = 4096  # rows: up to here trailing medians are exact, above they are medians of medians of BLOCK rows
 BLOCK = 8  # rows
+LAG = 1.0  # of the noise of a row: below it a level does not lag
 SAMPLE = 100_000  # rows: a scale or a quantile needs no more
-CENTRE = 32  # rows of a stretch whose own level is taken off before tails are measured
+CENTRE = 32  # rows of a stretch whose own line is taken off before noise and tails are measured
 # of a power-law tail, from 95 to 99.5 %: Student's t with 2 degrees of freedom has 3.4, Cauchy's law 10. A run whose
 # tail is steeper has spikes among its rows, and they must not hide the next ones.
 STEEPEST = 6.0
@@ -80,12 +81,25 @@ def trailing_level(x: np.ndarray, window: int = WINDOW, least: int = 8) -> np.nd
     return out
 
 
+def without_lag(x: np.ndarray, level: np.ndarray, near: int = 12) -> np.ndarray:
+    """The trailing level, or that of the last `near` rows where it is lower: in a descent the first lags far behind.
+
+    Lower by more than the noise of a row, so that noise alone moves nothing.
+    """
+    short = np.full(len(x), np.inf)
+    if len(x) > near:
+        short[near:] = np.median(np.lib.stride_tricks.sliding_window_view(x, near)[:-1], axis=1)
+    return np.asarray(np.minimum(level, short + LAG * diff_sigma(x)))
+
+
 def local_sigma(residual: np.ndarray, window: int = 256) -> np.ndarray:
     """Scale of each row's residual from the stretch of `window` rows that it lies in and the stretch before it.
 
     The smaller of the two for all but quiet curves: an excursion that fills its own stretch must not hide itself.
     """
     n = len(residual)
+    # a descent pulls whole stretches below their trailing level, a rise lifts them above it: neither is noise
+    residual = residual - _centres(residual)
     whole = mad_sigma(residual)
     if n < 2 * window:
         return np.full(n, whole)
@@ -133,14 +147,13 @@ def tail_far(residual: np.ndarray, draws: int) -> float:
 def tails_before(residual: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """`tail_extreme` and `tail_far` of each row from the rows before it: a fault must not widen its own measure.
 
-    Taken at 64, 128, 256, ... rows and held in between.
+    Taken at 16, 32, 64, 128, ... rows and held in between.
     """
     n = len(residual)
     # a steep descent pulls whole stretches below their trailing level: that is no tail
-    centre = np.repeat(block_medians(residual, CENTRE), CENTRE)[:n]
-    residual = residual - np.concatenate([centre, np.full(n - len(centre), centre[-1])])
+    residual = residual - _centres(residual)
     near, far = np.empty(n), np.empty(n)
-    begin, known = 0, min(WINDOW, n)
+    begin, known = 0, min(WINDOW // 4, n)
     while begin < n:
         end = n if known >= n else 2 * known
         part = residual[:known]
@@ -148,6 +161,22 @@ def tails_before(residual: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         far[begin:end] = max(tail_far(part, n), near[begin])
         begin, known = end, 2 * known
     return near, far
+
+
+def _centres(residual: np.ndarray) -> np.ndarray:
+    """A line through the medians of the two halves of the block of `CENTRE` rows that each row lies in."""
+    n, half = len(residual), CENTRE // 2
+    full = n // CENTRE
+    if not full:
+        return np.full(n, float(np.median(residual)))
+    halves = np.median(residual[: full * CENTRE].reshape(full, 2, half), axis=2)
+    slope = (halves[:, 1] - halves[:, 0]) / half
+    place = np.arange(CENTRE) - (CENTRE - 1) / 2.0
+    lines = (halves.mean(axis=1)[:, None] + slope[:, None] * place).ravel()
+    rest = residual[full * CENTRE :]
+    # a short last block has a level of its own, or goes on at that of the block before
+    last = float(np.median(rest)) if len(rest) >= half else float(halves[-1, 1])
+    return np.concatenate([lines, np.full(len(rest), last)])
 
 
 def runs(mask: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -30,6 +30,7 @@ BACK_STEPS = 200  # D3-stop-1: not back within 100-200 steps is no transient
 BACK_ROWS = 5  # sparse logs: a transient may take this many rows
 # rows of a fresh start: no spike at all / none that recovers (healthy runs bump to 1.3..2.5 times the first loss)
 EARLY_ROWS, BUMP_ROWS = 10, 50
+MOST_OF = 0.7  # of the rise to the level after it
 MOST = 200  # excursions of one segment; more is a noisy curve
 
 
@@ -55,6 +56,7 @@ class Excursion:
     broken: bool  # a non-finite value follows while it is still up
     row: int  # rows of the segment before the start
     left: int  # rows of the segment from the start on
+    build: int  # rows until most of the level after it is reached
 
     @property
     def recovered(self) -> bool:
@@ -76,7 +78,7 @@ def measure(curve: Curve, dom: Domain, seg: Segment, good: np.ndarray) -> list[E
     if len(index) < 12 or not len(own):
         return []
     x = dom.x(curve.values[index])
-    base = stats.trailing_level(x)
+    base = stats.without_lag(x, stats.trailing_level(x))
     rise = x - base
     known = np.isfinite(rise)
     residual = rise[known]
@@ -149,6 +151,7 @@ def _follow(
     final = float(np.median(x[max(n - 16, start) :]))
     following = int(index[stop]) if stop < n else seg.hi
     broken = bool((~curve.finite[index[start] : following]).any()) and end is None
+    risen = np.flatnonzero(x[start:] >= level + MOST_OF * (after - level))
     found = Excursion(
         start=int(index[start]),
         peak=int(index[peak]),
@@ -168,6 +171,7 @@ def _follow(
         broken=broken,
         row=start - offset,
         left=n - start,
+        build=int(risen[0]) if len(risen) else n - start,
     )
     return found, (start + stats.WINDOW if lasting else max(stop, at + 1))
 

@@ -17,6 +17,9 @@ WEIGHT = 0.6
 # A judgement of "never" is not believed to the letter.
 LEAST = 0.03
 
+# Of proportional fitting: rows must sum to 1 and the mean of a class must be the pool (Deming and Stephan 1940).
+ROUNDS = 12
+
 Opinion = Mapping[str, Sequence[float]]  # class -> share of each outcome, in the order of the signal's outcomes
 
 
@@ -38,5 +41,9 @@ def pool(
     pooled /= pooled.sum(axis=1, keepdims=True)
     pooled[~judged] = mean[~judged]
     sizes = np.diff(np.append(class_start, len(block)))
-    moved = block * np.repeat(pooled / np.maximum(mean, 1e-12), sizes, axis=0)
-    return np.asarray(moved / moved.sum(axis=1, keepdims=True))
+    moved = block
+    for _ in range(ROUNDS):
+        now = np.add.reduceat(moved * weight, class_start) / np.add.reduceat(weight, class_start)
+        moved = moved * np.repeat(pooled / np.maximum(now, 1e-12), sizes, axis=0)
+        moved = moved / moved.sum(axis=1, keepdims=True)
+    return np.asarray(moved)
