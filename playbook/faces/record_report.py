@@ -157,7 +157,8 @@ def print_trends(document: Mapping[str, Any], out: Console, w: Words | None = No
     """Totals and the tables by cause, layer, symptom and month, with bars."""
     w = w or words()
     total = document["incidents"]
-    out.print(f"[bold]{w.count(total, '1 incident', '{n} incidents')}[/], {document['open']} {w('open')}, {document['usd']:,.0f} USD")
+    many = w.count(total, "1 incident", "{n} incidents")
+    out.print(f"[bold]{many}[/], {document['open']} {w('open')}, {document['usd']:,.0f} USD")
     for key, title in (("by_cause", "Cause"), ("by_layer", "Layer"), ("by_symptom", "Symptom"), ("by_month", "Month")):
         if not document[key]:
             continue
