@@ -7,6 +7,8 @@ whole columns (some 8 ns) instead of a Python call (some 300 ns).
 
 from __future__ import annotations
 
+from typing import TypeAlias
+
 import numpy as np
 
 PAD = 24  # bytes that must stand before the first cell of a buffer: the widest cell is loaded from its end
@@ -19,8 +21,10 @@ _NEAR_TIE = 0.4999  # of a last place: closer to the middle between two numbers 
 _NONE = np.zeros(0, np.intp)
 _CHARACTERS = 8  # of one machine word
 
-Places = "int | np.ndarray | None"  # digits behind the dot: the same in all cells, int64[n], or None for no dot at all
-Mantissa = tuple[np.ndarray, Places, "np.ndarray | None"]  # digits as uint64[n], places, cells that are no number
+# Digits behind the dot: the same in all cells, int64[n], or None for no dot at all.
+Places: TypeAlias = "int | np.ndarray | None"
+# Digits as uint64[n], places, cells that are no number.
+Mantissa: TypeAlias = tuple[np.ndarray, Places, "np.ndarray | None"]
 
 
 def _word(byte: int) -> np.uint64:
