@@ -28,6 +28,8 @@ ASKED = 4
 LIKELY, SAVES = 0.3, 0.05
 # Causes below this are left to whoever the incident is handed on to.
 NEGLIGIBLE = 0.002
+# Digits of chance per minute: near ties must not hang on the last bit of a sum (the engine in the browser).
+TIE = 12
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +83,7 @@ def minutes_to_mend(repairs: Repairs, weights: np.ndarray) -> float:
     total = 0.0
     while len(repairs.ids):
         chance = repairs.treats @ left
-        best = int(np.argmax(chance / repairs.minutes))
+        best = int(np.argmax(np.round(chance / repairs.minutes, TIE)))
         if chance[best] * HAND_ON_MINUTES <= repairs.minutes[best] * rest:
             break
         total += float(repairs.minutes[best]) * rest
@@ -99,7 +101,9 @@ def trial(book: Book, tables: Tables, belief: Belief, plan: Sequence[Option], si
     weights = belief.marginal[causes]
     chance = repairs.treats @ weights
     worth = [
-        f for f in np.argsort(-chance / repairs.minutes, kind="stable") if repairs.harmless[f] and chance[f] >= LIKELY
+        f
+        for f in np.argsort(-np.round(chance / repairs.minutes, TIE), kind="stable")
+        if repairs.harmless[f] and chance[f] >= LIKELY
     ]
     if not worth:
         return None
@@ -107,7 +111,7 @@ def trial(book: Book, tables: Tables, belief: Belief, plan: Sequence[Option], si
     now = minutes_to_mend(repairs, weights)
     asked = min(_if_asked(tables, belief, known, option, repairs, causes, now) for option in plan[:ASKED])
     tried = [float(repairs.minutes[f]) + _if_failed(repairs, weights, f) for f in worth]
-    best = int(np.argmin(tried))
+    best = int(np.argmin(np.round(tried, 9)))
     if tried[best] > (1 - SAVES) * asked:
         return None
     f = worth[best]

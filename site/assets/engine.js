@@ -154,6 +154,15 @@
     return -sum;
   }
 
+  // The discount that a further signal of a group would have.
+  function exponentOf(tables, known, signal) {
+    return discount(tables.k, groupSizes(tables, known).get(signal.group) || 0);
+  }
+
+  function discount(k, others) {
+    return (others + 1) ** -k.discount / k.temperature;
+  }
+
   // Expected drop of class entropy in bits for every signal that is not known: Map.
   function gains(tables, belief, known) {
     const { k } = tables;
@@ -163,7 +172,7 @@
     const found = new Map();
     tables.signals.forEach((signal, name) => {
       if (known.has(name)) return;
-      const exponent = ((sizes.get(signal.group) || 0) + 1) ** -k.discount / k.temperature;
+      const exponent = discount(k, sizes.get(signal.group) || 0);
       const tempered = signal.rows.map((row) => row.map((x) => x ** exponent));
       let left = before;
       for (let o = 0; o < signal.outcomes.length; o++) {
@@ -362,5 +371,5 @@
     ];
   }
 
-  return { compile, posterior, gains, options, costOf, diagnose, reasons, round };
+  return { compile, posterior, gains, options, costOf, diagnose, reasons, round, fixCost, exponentOf };
 });

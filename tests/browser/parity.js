@@ -1,7 +1,9 @@
 // Standard input: {tables, moments: [{evidence, closed, clusters, size}]}. Standard output: what the browser's engine says
-// of every moment: {marginal, byClass, unknown, next, rate, plan, decided, why, healthy, firstAid, fixes, top}.
+// of every moment: {marginal, byClass, unknown, next, rate, plan, decided, why, healthy, firstAid, fixes, top, trial}.
 "use strict";
+const path = require("path");
 const engine = require(process.argv[2]);
+const { trial } = require(path.join(path.dirname(process.argv[2]), "trial.js"));
 const chunks = [];
 process.stdin.on("data", (chunk) => chunks.push(chunk));
 process.stdin.on("end", () => {
@@ -22,6 +24,7 @@ process.stdin.on("end", () => {
       fixes: d.fixes,
       top: d.causes.slice(0, 5).map((c) => [c.id, c.probability]),
       coupled: d.coupled,
+      trial: d.healthy ? null : trial(tables, d.belief, d.plan, m.size),
     };
   });
   process.stdout.write(JSON.stringify(answers));

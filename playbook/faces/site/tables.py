@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from playbook.engine import advice, belief, diagnosis, value
+from playbook.engine import advice, belief, diagnosis, trial, value
 from playbook.engine.tables import IMPOSSIBLE, SHAPE, Tables
 from playbook.faces.pages.shelf import Shelf
 from playbook.knowledge.entries import HOW_OFTEN
@@ -49,6 +49,12 @@ def constants() -> dict[str, Any]:
         "burnHours": advice.BURN_HOURS,
         "sceneMinutes": advice.SCENE_MINUTES,
         "stateSteps": advice.STATE_STEPS,
+        "handOnMinutes": trial.HAND_ON_MINUTES,
+        "harmless": list(trial.HARMLESS),
+        "trialAsked": trial.ASKED,
+        "trialLikely": trial.LIKELY,
+        "trialSaves": trial.SAVES,
+        "negligible": trial.NEGLIGIBLE,
         "gpus": value.RunSize().gpus,
         "stepSeconds": value.RunSize().step_seconds,
         "shape": SHAPE,
