@@ -29,7 +29,7 @@ DECIDE_EVIDENCE = 3
 CERTAIN = 0.99
 # Bits, and bits per minute, below which asking on is idle.
 IDLE_GAIN = 0.005
-IDLE_RATE = 0.00005
+IDLE_RATE = 0.0002
 
 
 @dataclass(frozen=True, slots=True)
