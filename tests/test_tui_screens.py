@@ -179,7 +179,7 @@ def test_screen(
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.setenv("TZ", "UTC")
     time.tzset()
-    monkeypatch.setattr("playbook.faces.tui.closing._me", lambda: "somebody")
+    monkeypatch.setattr("playbook.faces.tui.closing.me", lambda: "somebody")
 
     async def walk() -> str:
         async with terminal(size, Memory()) as t:

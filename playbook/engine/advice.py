@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from playbook.engine.belief import Belief
 from playbook.engine.tables import Tables
-from playbook.engine.value import MINUTES_PER_GPU_HOUR, WAITING_WEIGHT, RunSize
+from playbook.engine.value import MINUTES_PER_GPU_HOUR, WAITING_WEIGHT, Cost, RunSize
 from playbook.knowledge.entries import HOW_OFTEN, Fix
 from playbook.knowledge.loader import Book
 
@@ -36,6 +36,13 @@ def fix_cost(fix: Fix, size: RunSize) -> float:
         + RISK_MINUTES[fix.risk]
         + 1.0
     )
+
+
+def repair_cost(fix: Fix, size: RunSize) -> Cost:
+    """What trying a repair costs, in the currencies of a question."""
+    hours = fix.gpu_steps * size.step_seconds / 3600
+    minutes = fix.minutes + WAITING_WEIGHT * hours * 60
+    return Cost(round(minutes, 2), round(hours * size.gpus, 3), round(fix_cost(fix, size), 2))
 
 
 def repairs(book: Book, tables: Tables, belief: Belief, size: RunSize) -> tuple[str, ...]:

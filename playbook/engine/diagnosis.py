@@ -78,8 +78,12 @@ def diagnose(
     size: RunSize | None = None,
     clusters_done: Collection[str] = (),
     explained: bool = True,
+    tried: Collection[str] = (),
 ) -> Diagnosis:
-    """Judge the evidence. `closed`: signals that cannot be got; `explained=False` leaves out what only people read."""
+    """Judge the evidence. `closed`: signals that cannot be got; `explained=False` leaves out what only people read.
+
+    `tried` are repairs that did not mend it: they are not proposed as a trial again.
+    """
     known = tuple(evidence)
     belief = posterior(tables, known)
     signals = {e.signal for e in belief.used}
@@ -104,7 +108,7 @@ def diagnose(
         fixes=() if healthy else repairs(book, tables, belief, size or RunSize()),
         ruled_out=tuple(explain.ruled_out(tables, belief)) if explained else (),
         tipping=explain.tipping(tables, belief, known, frozenset(closed)) if explained and not healthy else None,
-        trial=trial(book, tables, belief, plan, size or RunSize()) if explained and not healthy else None,
+        trial=trial(book, tables, belief, plan, size or RunSize(), tried) if explained and not healthy else None,
         unmapped=belief.unmapped,
         belief=belief,
     )

@@ -7,7 +7,7 @@ more; else a safe and cheap repair is its own experiment.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -58,13 +58,16 @@ class Repairs:
     harmless: np.ndarray
 
 
-def repairs_of(book: Book, tables: Tables, causes: np.ndarray, size: RunSize) -> Repairs:
-    """The repairs in force that treat one of `causes` (indices), which are the columns of `treats`."""
+def repairs_of(book: Book, tables: Tables, causes: np.ndarray, size: RunSize, tried: Collection[str] = ()) -> Repairs:
+    """The repairs in force that treat one of `causes` (indices), which are the columns of `treats`; no `tried` ones."""
     place = {tables.causes[h]: column for column, h in enumerate(causes)}
     chosen = [
         fix
         for _, fix in sorted(book.fixes.items())
-        if fix.kind == "repair" and fix.status != "deprecated" and any(cause in place for cause in fix.treats)
+        if fix.kind == "repair"
+        and fix.status != "deprecated"
+        and fix.id not in tried
+        and any(cause in place for cause in fix.treats)
     ]
     treats = np.zeros((len(chosen), len(causes)))
     for f, fix in enumerate(chosen):
@@ -92,10 +95,15 @@ def minutes_to_mend(repairs: Repairs, weights: np.ndarray) -> float:
     return total + HAND_ON_MINUTES * max(rest, 0.0)
 
 
-def trial(book: Book, tables: Tables, belief: Belief, plan: Sequence[Option], size: RunSize) -> Trial | None:
-    """The repair that is better tried than anything asked; None where a question comes first (or nothing is to ask)."""
+def trial(
+    book: Book, tables: Tables, belief: Belief, plan: Sequence[Option], size: RunSize, tried: Collection[str] = ()
+) -> Trial | None:
+    """The repair that is better tried than anything asked; None where a question comes first (or nothing is to ask).
+
+    `tried` are repairs that did not mend it.
+    """
     causes = np.flatnonzero(belief.marginal >= NEGLIGIBLE)
-    repairs = repairs_of(book, tables, causes, size)
+    repairs = repairs_of(book, tables, causes, size, tried)
     if not plan or not repairs.ids:
         return None
     weights = belief.marginal[causes]
@@ -110,12 +118,12 @@ def trial(book: Book, tables: Tables, belief: Belief, plan: Sequence[Option], si
     known = {e.signal for e in belief.used}
     now = minutes_to_mend(repairs, weights)
     asked = min(_if_asked(tables, belief, known, option, repairs, causes, now) for option in plan[:ASKED])
-    tried = [float(repairs.minutes[f]) + _if_failed(repairs, weights, f) for f in worth]
-    best = int(np.argmin(np.round(tried, 9)))
-    if tried[best] > (1 - SAVES) * asked:
+    minutes = [float(repairs.minutes[f]) + _if_failed(repairs, weights, f) for f in worth]
+    best = int(np.argmin(np.round(minutes, 9)))
+    if minutes[best] > (1 - SAVES) * asked:
         return None
     f = worth[best]
-    return Trial(repairs.ids[f], float(chance[f]), float(repairs.minutes[f]), tried[best], asked)
+    return Trial(repairs.ids[f], float(chance[f]), float(repairs.minutes[f]), minutes[best], asked)
 
 
 def _if_failed(repairs: Repairs, weights: np.ndarray, f: int) -> float:

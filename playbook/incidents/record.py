@@ -39,7 +39,7 @@ class Place(_Doc):
 class MoveDoc(_Doc):
     """One step of the diagnosis with its price, and the belief after it: `top` holds [cause, probability] pairs."""
 
-    kind: Literal["observed", "answered", "closed", "retracted"]
+    kind: Literal["observed", "answered", "closed", "retracted", "tried"]  # tried: a repair in vain, `signal` names it
     signal: str
     state: str | None = None
     source: str = ""

@@ -1,4 +1,4 @@
-"""One diagnosis as a list of moves: observed, answered, cannot be got, retracted. Everything else is recomputed.
+"""One diagnosis as a list of moves: observed, answered, cannot be got, retracted, tried. All else is recomputed.
 
 A move can be undone and redone; what-if is a session copied. The session never asks by itself: a face (or a case, or
 nobody) answers `session.next`.
@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
+from playbook.engine.advice import repair_cost
 from playbook.engine.diagnosis import Diagnosis, diagnose
 from playbook.engine.tables import Tables
 from playbook.engine.value import Cost, RunSize, cost_of
@@ -18,14 +19,18 @@ from playbook.findings import Evidence
 from playbook.knowledge.loader import Book
 
 UNKNOWN = "unknown"  # answered, but not known
+OPPOSITE = {"yes": "no", "no": "yes"}
 UNSURE = 0.7  # weight of the named outcome in an answer such as "probably yes"
 
 
 @dataclass(frozen=True, slots=True)
 class Move:
-    """observed: came by itself; answered: asked for; closed: cannot be got or not known; retracted: take it back."""
+    """observed: came by itself; answered: asked for; closed: cannot be got or not known; retracted: take it back.
 
-    kind: Literal["observed", "answered", "closed", "retracted"]
+    tried: a repair that did not mend it, `signal` is the fix.
+    """
+
+    kind: Literal["observed", "answered", "closed", "retracted", "tried"]
     signal: str
     evidence: Evidence | None = None
     cost: Cost | None = None
@@ -72,12 +77,30 @@ class Session:
         self.undone.clear()
         self.moves.append(Move("retracted", signal))
 
+    def did_not_help(self, fix: str) -> None:
+        """A repair was tried in vain: what it tests turned out the other way, where that is a plain yes or no.
+
+        What was seen before stays: a repair that fails does not unsee it. Raises `PlaybookError` for an unknown fix.
+        """
+        entry = self.book.fixes.get(fix)
+        if entry is None:
+            raise PlaybookError(fix, "is no fix of the book", did_you_mean(fix, self.book.fixes))
+        known = {item.signal for item in self.evidence}
+        for signal, outcome in entry.tests.items():
+            if signal not in known and set(self.book.signals[signal].outcomes) == set(OPPOSITE):
+                self.answer(signal, OPPOSITE[outcome], because=_in_vain(fix), free=True)
+        self.undone.clear()
+        self.moves.append(Move("tried", fix, None, repair_cost(entry, self.size)))
+
     def undo(self) -> Move | None:
-        """Take back the last move of a person (what was observed stays)."""
+        """Take back the last move of a person (what was observed stays); a trial goes with what it told."""
         for index in range(len(self.moves) - 1, -1, -1):
             if self.moves[index].kind != "observed":
                 move = self.moves.pop(index)
                 self.undone.append(move)
+                while move.kind == "tried" and index and _told_by(self.moves[index - 1], move.signal):
+                    index -= 1
+                    self.undone.append(self.moves.pop(index))
                 return move
         return None
 
@@ -86,6 +109,10 @@ class Session:
             return None
         move = self.undone.pop()
         self.moves.append(move)
+        trial = next((m for m in reversed(self.undone) if m.kind == "tried"), None)
+        while trial is not None and _told_by(move, trial.signal):
+            move = self.undone.pop()
+            self.moves.append(move)
         return move
 
     def what_if(self, signal: str, state: str) -> Session:
@@ -127,6 +154,11 @@ class Session:
         return frozenset(done)
 
     @property
+    def tried(self) -> frozenset[str]:
+        """Repairs that did not mend it."""
+        return frozenset(m.signal for m in self.moves if m.kind == "tried")
+
+    @property
     def asked(self) -> tuple[Move, ...]:
         """Answered and closed moves, in order: what was paid for."""
         return tuple(m for m in self.moves if m.kind in ("answered", "closed"))
@@ -142,7 +174,18 @@ class Session:
         )
 
     def diagnosis(self, explained: bool = True) -> Diagnosis:
-        return diagnose(self.book, self.tables, self.evidence, self.closed, self.size, self.clusters_done, explained)
+        return diagnose(
+            self.book, self.tables, self.evidence, self.closed, self.size, self.clusters_done, explained, self.tried
+        )
+
+
+def _in_vain(fix: str) -> str:
+    return f"{fix} did not help"
+
+
+def _told_by(move: Move, fix: str) -> bool:
+    """Whether an answer came from the trial of a fix."""
+    return move.kind == "answered" and move.evidence is not None and move.evidence.because == _in_vain(fix)
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:

@@ -191,9 +191,10 @@ def _where(file: str, line: int | None) -> str:
 def _move(shelf: Shelf, move: MoveDoc) -> Move:
     w = shelf.w
     signal = shelf.book.signals.get(move.signal)
-    answer = {"closed": w("not known"), "retracted": w("taken back")}.get(move.kind, move.state or "")
+    kinds = {"closed": w("not known"), "retracted": w("taken back"), "tried": w("did not help")}
+    answer = kinds.get(move.kind, move.state or "")
     return Move(
-        signal=shelf.ref("signals", move.signal),
+        signal=shelf.ref("fixes" if move.kind == "tried" else "signals", move.signal),
         question=signal.question if signal else "",
         answer=answer,
         meaning=signal.outcomes.get(move.state or "", "") if signal and move.kind == "answered" else "",

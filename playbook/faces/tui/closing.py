@@ -43,7 +43,7 @@ class CloseDialog(Dialog[None]):
             yield Label(self.w("What helped"))
             yield Rows(id="fix")
             yield Label(self.w("Confirmed by"))
-            yield Line(id="by", value=_me())
+            yield Line(id="by", value=me())
             yield Label(self.w("In a few words (needed where the book has no such cause)"))
             yield Line(id="words")
             yield Hints(self.hints())
@@ -114,7 +114,8 @@ class CloseDialog(Dialog[None]):
         )
 
 
-def _me() -> str:
+def me() -> str:
+    """Who sits here, as far as the system knows."""
     try:
         return getpass.getuser()
     except (OSError, KeyError, ImportError):

@@ -56,6 +56,7 @@ class DiagnosisPage(Page):
         Binding("c", "cannot", "Cannot get it", show=False),
         Binding("p", "probably", "Probably: the next digit is an unsure answer", show=False),
         Binding("w", "why", "Where each outcome would lead", show=False),
+        Binding("r", "try_fix", "Try the repair at once", show=False),
         Binding("v", "verdict", "Verdict and repairs", show=False),
         Binding("y", "copy", "Copy the command", show=False),
         Binding("u", "undo", "Undo", show=False),
@@ -240,6 +241,16 @@ class DiagnosisPage(Page):
     @on(QuestionPane.OpenFix)
     def _fix(self, event: QuestionPane.OpenFix) -> None:
         self._read("fixes", event.fix)
+
+    @on(QuestionPane.TryFix)
+    def action_try_fix(self) -> None:
+        from playbook.faces.tui.tryout import TryDialog
+
+        desk = self.top.desk
+        if desk is not None and desk.diagnosis.trial is not None:
+            self.app.push_screen(TryDialog(desk.diagnosis.trial))
+        else:
+            self.top.tell(self.w("no repair is better tried than asked about"))
 
     def _read(self, kind: str, entry: str) -> None:
         self.app.push_screen(registry.make("browse", kind, entry))

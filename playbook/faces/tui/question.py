@@ -16,17 +16,29 @@ from textual.widgets import Static
 
 from playbook.engine.value import cost_of
 from playbook.faces.tui.desk import Desk, outlook, why_asked
-from playbook.faces.tui.widgets import Rows, fit, paragraphs, percent, rule
+from playbook.faces.tui.widgets import Rows, fit, hanging, paragraphs, percent, rule
 from playbook.faces.words import Words
 
 if TYPE_CHECKING:
+    from playbook.engine.trial import Trial
     from playbook.knowledge.entries import Signal
 
 UNKNOWN, CANNOT = "unknown", "cannot"
 
 
+def chances(trial: Trial, w: Words) -> str:
+    """How likely a trial mends, what it costs and what it is expected to save."""
+    return w(
+        "mends with {chance}, {minutes} min; expected {tried} min, asking first {asked}",
+        chance=percent(trial.chance),
+        minutes=f"{trial.minutes:.0f}",
+        tried=f"{trial.if_tried:.0f}",
+        asked=f"{trial.if_asked:.0f}",
+    )
+
+
 class QuestionPane(VerticalScroll):
-    """`show(desk)` draws it; choosing a row posts `Answer` (or `OpenFix` on the verdict)."""
+    """`show(desk)` draws it; choosing a row posts `Answer` or `TryFix` (or `OpenFix` on the verdict)."""
 
     can_focus = False
 
@@ -34,6 +46,13 @@ class QuestionPane(VerticalScroll):
         def __init__(self, signal: str, state: str) -> None:
             super().__init__()
             self.signal, self.state = signal, state
+
+    class TryFix(Message):
+        """The repair that is its own experiment."""
+
+        def __init__(self, fix: str) -> None:
+            super().__init__()
+            self.fix = fix
 
     class OpenFix(Message):
         def __init__(self, fix: str) -> None:
@@ -170,8 +189,21 @@ class QuestionPane(VerticalScroll):
             rows.append((f"state:{name}", body))
         rows.append((UNKNOWN, Content.assemble(("d  ", "bold $accent"), self.w("don't know"))))
         rows.append((CANNOT, Content.assemble(("c  ", "bold $accent"), self.w("cannot get it"))))
+        rows += self._trial(desk, width)
         same = self._asked == signal.id
         self.query_one("#outcomes", Rows).fill(rows, keep=same)
+
+    def _trial(self, desk: Desk, width: int) -> list[tuple[str, Content | str] | None]:
+        """A repair that is better tried at once than asked about."""
+        trial = desk.diagnosis.trial
+        if trial is None:
+            return []
+        head = f"{self.w('try at once')}: "
+        title = fit(desk.session.book.fixes[trial.fix].title, width - 3 - cell_len(head))
+        body = Content.assemble(("r  ", "bold $accent"), (head, "$success"), (title, "bold"))
+        text = chances(trial, self.w)
+        return [(f"try:{trial.fix}", body + "
+" + hanging(Content("   "), text, width, 3, "$foreground-muted"))]
 
     # nothing left to ask
 
@@ -242,6 +274,8 @@ class QuestionPane(VerticalScroll):
         kind, _, name = chosen.partition(":")
         if kind == "fix":
             self.post_message(self.OpenFix(name))
+        elif kind == "try":
+            self.post_message(self.TryFix(name))
         elif self.signal is not None and chosen:
             unsure = "?" if self.probably and kind == "state" else ""
             self.probably = False

@@ -25,7 +25,7 @@ from playbook.workflow.session import Move, Session
 
 FORMAT = 1
 MOST = 50  # kept files; the oldest go first
-_KINDS = ("observed", "answered", "closed", "retracted")
+_KINDS = ("observed", "answered", "closed", "retracted", "tried")
 _SOURCES = ("metrics", "log", "config", "probe", "person", "case")
 _NAME = re.compile(r"[0-9A-Za-z][0-9A-Za-z._-]{0,80}")
 

@@ -205,7 +205,7 @@ def _bill(record: Record) -> list[str]:
 
 
 def _asked(record: Record) -> list[str]:
-    rows = [m for m in record.moves if m.kind in ("answered", "closed", "retracted")]
+    rows = [m for m in record.moves if m.kind in ("answered", "closed", "retracted", "tried")]
     if not rows:
         return []
     lines = [
@@ -216,7 +216,7 @@ def _asked(record: Record) -> list[str]:
     ]
     for m in rows:
         top = f"{m.top[0][0]} {m.top[0][1]:.0%}" if m.top else ""
-        state = "taken back" if m.kind == "retracted" else m.state or "unknown"
+        state = {"retracted": "taken back", "tried": "did not help"}.get(m.kind, m.state or "unknown")
         lines.append(f"| {_cell(m.signal)} | {_cell(state)} | {m.minutes:g} | {m.gpu_hours:g} | {_cell(top)} |")
     return [*lines, ""]
 
