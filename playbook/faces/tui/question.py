@@ -202,8 +202,7 @@ class QuestionPane(VerticalScroll):
         title = fit(desk.session.book.fixes[trial.fix].title, width - 3 - cell_len(head))
         body = Content.assemble(("r  ", "bold $accent"), (head, "$success"), (title, "bold"))
         text = chances(trial, self.w)
-        return [(f"try:{trial.fix}", body + "
-" + hanging(Content("   "), text, width, 3, "$foreground-muted"))]
+        return [(f"try:{trial.fix}", body + "\n" + hanging(Content("   "), text, width, 3, "$foreground-muted"))]
 
     # nothing left to ask
 
