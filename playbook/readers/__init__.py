@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import cast
 
 from playbook.errors import PlaybookError, Problem
-from playbook.readers import merge, refuse, walk
+from playbook.readers import merge, pages, refuse, walk
 from playbook.readers.base import CERTAIN, Reader, RunBuilder
 from playbook.readers.names import plain, rank_in, table
 from playbook.readers.source import Source, spool_stdin
@@ -102,6 +102,7 @@ def read(
     `rename` maps raw names to canonical ones (`--map loss=my_col` is {"my_col": "loss"}); `step` names the step column
     (a `rename` to `step` does the same).
     """
+    pages.keep()
     names = {raw: _metric(metric, raw) for raw, metric in (rename or {}).items() if metric != "step"}
     step = step or next((raw for raw, metric in (rename or {}).items() if metric == "step"), None)
     given = [paths] if isinstance(paths, (str, Path)) else list(paths)

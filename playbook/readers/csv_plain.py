@@ -11,8 +11,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from playbook.readers import digits
-from playbook.readers.csv_rows import Column, value_of
+from playbook.readers import csv_alike, digits
+from playbook.readers.csv_rows import Column
 from playbook.readers.source import MAX_LINE
 
 DELIMITERS = frozenset(",;\t")
@@ -20,9 +20,7 @@ LONG = MAX_LINE // 2  # bytes of a line that the careful way, which cuts lines, 
 _BLANKS = 64  # blanks around a cell that are taken off for many cells at once
 _NEWLINE, _RETURN, _BLANK = ord("\n"), ord("\r"), ord(" ")
 _SHORT = 8  # characters of a cell that is compared as one machine word
-_WORDS = 10_000  # texts of cells that are remembered
-_ODD_START = np.zeros(256, bool)  # first bytes of comments, markers and blank lines
-_ODD_START[[*b"#%<=>|\t\n\v\f\r \x1c\x1d\x1e\x1f", *range(128, 256)]] = True
+_REST = 16  # pieces after one of too many looks that are not even tried so
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,18 +43,63 @@ class Reader:
     def __init__(self, wanted: Sequence[str], delimiter: str) -> None:
         self.wanted, self.delimiter = tuple(wanted), delimiter
         self._sign = ord(delimiter)
-        self._known: dict[bytes, float | None] = {}  # words of cells met before: nan, None, -inf
+        self._known = csv_alike.Known(delimiter)  # words of cells met before: nan, None, -inf
+        self._rest = 0
 
     @property
     def words(self) -> frozenset[bytes]:
         """The texts of cells that are no bare numbers (the last ten thousand of them)."""
-        return frozenset(self._known)
+        return frozenset(self._known.words)
 
     def lines(self, block: bytes, low: int, high: int, places: Mapping[str, int], width: int) -> Lines | None:
         """The whole lines of `block[low:high]` (`low` is `digits.PAD` or more); None where one is too long.
 
         `places` says which cell of a line a wanted column is, `width` how many cells a line has.
         """
+        if self._rest:
+            self._rest -= 1
+        elif not any(block.find(sign, low, high) >= 0 for sign in (b'"', b"\0", b"\r")):
+            if (found := self._alike(block, low, high, places, width)) is not None:
+                return found
+            self._rest = _REST
+        return self._cell_by_cell(block, low, high, places, width)
+
+    def _alike(self, block: bytes, low: int, high: int, places: Mapping[str, int], width: int) -> Lines | None:
+        """The lines, where most of them have one of a few looks."""
+        buffer = np.frombuffer(block, np.uint8)
+        ends = np.flatnonzero(buffer[low:high] == _NEWLINE)
+        ends += low
+        starts = np.empty_like(ends)
+        starts[0] = low
+        starts[1:] = ends[:-1] + 1
+        found = csv_alike.parts(buffer, starts, ends, self.wanted, places, width, self._known)
+        if found is None:
+            return None
+        parts, others = found
+        plain, loose = None, False
+        if len(others):
+            text = [b"\0" * digits.PAD, *(block[starts[n] : ends[n] + 1] for n in others.tolist())]
+            left = b"".join(text)
+            rest = self._cell_by_cell(left, digits.PAD, len(left), places, width)
+            if rest is None:
+                return None
+            keep = others if rest.plain is None else others[rest.plain]
+            if len(keep) < len(others):
+                some = np.ones(len(starts), bool)
+                some[others] = False
+                some[keep] = True
+                plain = np.flatnonzero(some)
+            loose = rest.loose
+            values = {name: column[0] for name, column in rest.columns.items()}
+            gaps = {name: False if column[1] is None else column[1] for name, column in rest.columns.items()}
+            parts.append((keep, values, gaps))
+        columns = {name: csv_alike.joined(name, parts, len(starts)) for name in self.wanted}
+        if plain is not None:
+            columns = {name: (v[plain], None if m is None else m[plain]) for name, (v, m) in columns.items()}
+        return Lines(starts, ends, plain, columns, loose)
+
+    def _cell_by_cell(self, block: bytes, low: int, high: int, places: Mapping[str, int], width: int) -> Lines | None:
+        """As `lines`, with every delimiter searched."""
         buffer = np.frombuffer(block, np.uint8)
         part = buffer[low:high]
         breaks = part == _NEWLINE
@@ -87,7 +130,7 @@ class Reader:
         first = buffer[starts]
         if (first == _BLANK).any():
             first = buffer[_past_blanks(buffer, starts, ends)]
-        if (strange := _ODD_START[first]).any():
+        if (strange := csv_alike.STRANGE_START[first]).any():
             plain &= ~strange
         closes = self._marked(block, buffer, low, high, ends, closes, plain)
         chosen = None if plain.all() else np.flatnonzero(plain)
@@ -189,11 +232,7 @@ class Reader:
             if not word.isascii():
                 foreign += odd[group].tolist()
                 continue
-            if word not in self._known:
-                if len(self._known) > _WORDS:
-                    self._known.clear()
-                self._known[word] = value_of(word.decode(), self.delimiter)
-            value = self._known[word]
+            value = self._known.value(word)
             if value is None:
                 missing[odd[group]] = True
             else:

@@ -16,6 +16,7 @@ _WIDEST = 24  # characters: 17 digits of a float64, `0.000` or `e-05` with it
 _EXACT = 1 << 53  # whole numbers up to here are exact in a float64
 _MOST = 1 << 62
 _POWERS = np.array([10.0**n for n in range(23)])  # all of them exact; so one division rounds once, as `float` does
+POWERS = len(_POWERS)
 _NEAR_TIE = 0.4999  # of a last place: closer to the middle between two numbers than this is left to `float`
 
 _NONE = np.zeros(0, np.intp)
@@ -37,7 +38,7 @@ _NO_DIGIT = _word(0x76)  # added to a byte above 9 it sets the highest bit
 _DOT_BYTE = ord(".") ^ 0x30
 _DOT = _word(_DOT_BYTE)
 _THREE, _SEVEN, _EIGHT, _BYTE = np.uint64(3), np.uint64(7), np.uint64(8), np.uint64(56)
-_KEPT = np.array([(~((1 << (64 - 8 * n)) - 1)) & (2**64 - 1) for n in range(9)], np.uint64)  # the last n characters
+KEPT = np.array([(~((1 << (64 - 8 * n)) - 1)) & (2**64 - 1) for n in range(9)], np.uint64)  # the last n characters
 _PLACE = np.uint64(sum(n << (61 - 8 * n) for n in range(1, 8)))  # times 2**(8 n): n in the three highest bits
 _PLACE_BITS = np.uint64(61)
 _PAIRS, _QUADS, _HALF = np.uint64(0x00FF00FF00FF00FF), np.uint64(0x0000FFFF0000FFFF), np.uint64(0xFFFFFFFF)
@@ -90,12 +91,83 @@ def numbers(buffer: np.ndarray, starts: np.ndarray, ends: np.ndarray) -> tuple[n
     return values, (np.union1d(bad, unsure) if len(unsure) else bad)
 
 
+def alike(
+    words: list[np.ndarray], width: int, point: int | None, power: int | None, negative: bool
+) -> tuple[np.ndarray, np.ndarray | None]:
+    """(numbers of cells of one look, where a cell has another one after all).
+
+    words     the last eight characters of each cell, those before them, ...; what stands before a cell is left out
+    width     characters of a cell, without sign and exponent
+    point     digits behind the point, None for no point
+    power     of ten that divides the digits; None where the numbers are whole (int64)
+    negative  whether a minus stands before them all
+    """
+    parts = [word ^ _ZEROS for word in words]
+    if width < _CHARACTERS * len(parts):
+        parts[-1] &= KEPT[width - _CHARACTERS * (len(parts) - 1)]
+    part = parts[0]
+    if len(parts) == 1 and len(part) > 1 and part[0] == part[-1] and (part == part[0]).all():  # a rate, a scale
+        values, bad = _of_look([part[:1]], point, power, negative)
+        return np.repeat(values, len(part)), None if bad is None else np.repeat(bad, len(part))
+    return _of_look(parts, point, power, negative)
+
+
+def _of_look(
+    parts: list[np.ndarray], point: int | None, power: int | None, negative: bool
+) -> tuple[np.ndarray, np.ndarray | None]:
+    wrong = np.zeros(len(parts[0]), np.uint64)
+    if point is not None:
+        place, at = divmod(point, _CHARACTERS)
+        at = 7 - at
+        wrong |= (parts[place] & np.uint64(0xFF << (8 * at))) ^ np.uint64(_DOT_BYTE << (8 * at))
+        _take_out(parts, place, at)
+    for part in parts:
+        wrong |= ((part + _NO_DIGIT) | part) & _HIGH
+    bad: np.ndarray | None = wrong != 0 if wrong.any() else None
+    mantissa = _eight(parts[0])
+    if len(parts) > 1:
+        mantissa += _eight(parts[1]) * _TEN8
+    if len(parts) > 2:
+        high = _eight(parts[2])
+        bad = _either(bad, high >= _TOO_LONG)
+        mantissa += high * _TEN16
+    if point is None and len(parts) > 1:
+        bad = _either(bad, mantissa > np.uint64(_EXACT))
+    if bad is not None:
+        mantissa[bad] = 0
+    if power is None:
+        values = mantissa.view(np.int64)
+        if negative:
+            values = -values
+            bad = _either(bad, values == 0)  # -0 is a number of its own
+        return values, bad
+    values, unsure = _scaled(mantissa, power)
+    if len(unsure):
+        doubtful = np.zeros(len(values), bool)
+        doubtful[unsure] = True
+        bad = _either(bad, doubtful)
+    return (-values if negative else values), bad
+
+
+def _take_out(parts: list[np.ndarray], place: int, at: int) -> None:
+    """Take the character at byte `at` of part `place` out of all cells; what stands before it moves up."""
+    below = np.uint64((1 << (8 * at)) - 1)
+    above = np.uint64(((1 << 64) - 1) & ~((1 << (8 * at + 8)) - 1))
+    part = parts[place] & below
+    part <<= _EIGHT
+    part |= parts[place] & above
+    parts[place] = part
+    for further in range(place + 1, len(parts)):
+        parts[further - 1] |= parts[further] >> _BYTE
+        parts[further] <<= _EIGHT
+
+
 def _alike(view: np.ndarray, starts: np.ndarray, ends: np.ndarray) -> bool:
     """Whether all cells hold the same text of at most eight characters (a constant rate, a scale)."""
     width = int(ends[0] - starts[0])
     if not 0 <= width <= _CHARACTERS:
         return False
-    kept = _KEPT[width]
+    kept = KEPT[width]
     first = view[ends[0] - 8] & kept
     for place in (len(ends) // 2, -1):  # most columns are not: two looks tell
         if ends[place] - starts[place] != width or view[ends[place] - 8] & kept != first:
@@ -113,9 +185,9 @@ def _mantissa(view: np.ndarray, starts: np.ndarray, ends: np.ndarray) -> Mantiss
         part = view[ends - _CHARACTERS * (place + 1)]
         part ^= _ZEROS
         if not equal:
-            part &= _KEPT.take(width - _CHARACTERS * place, mode="clip")
+            part &= KEPT.take(width - _CHARACTERS * place, mode="clip")
         elif widest < _CHARACTERS * (place + 1):
-            part &= _KEPT[max(0, widest - _CHARACTERS * place)]
+            part &= KEPT[max(0, widest - _CHARACTERS * place)]
         parts.append(part)
     places, dotted = _without_dots(parts)
     wrong = (parts[0] + _NO_DIGIT) | parts[0]
@@ -151,15 +223,7 @@ def _either(one: np.ndarray | None, other: np.ndarray) -> np.ndarray | None:
 def _without_dots(parts: list[np.ndarray]) -> tuple[Places, np.ndarray | None]:
     """Take the (last) dot of each cell out of `parts`; (digits behind it, cells that had one; None for none or all)."""
     if (all_at := _common_dot(parts[0])) is not None:
-        below = np.uint64((1 << (8 * all_at)) - 1)
-        above = np.uint64(((1 << 64) - 1) & ~((1 << (8 * all_at + 8)) - 1))
-        part = parts[0] & below
-        part <<= _EIGHT
-        part |= parts[0] & above
-        parts[0] = part
-        for place in range(1, len(parts)):
-            parts[place - 1] |= parts[place] >> _BYTE
-            parts[place] <<= _EIGHT
+        _take_out(parts, 0, all_at)
         return 7 - all_at, np.True_  # type: ignore[return-value]
     places: np.ndarray | None = None
     taken: np.ndarray | None = None

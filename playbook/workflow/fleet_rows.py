@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from playbook.probes.fleet_engines import File, Files, Rows
-from playbook.readers import csv_many, csv_plain
+from playbook.readers import csv_many, csv_plain, pages
 from playbook.readers.csv_rows import Column
 from playbook.readers.table_shape import Shape
 from playbook.readers.walk import Found
@@ -30,6 +30,7 @@ def fit(first: bytes, data: Files) -> bool:
 
 def read(items: Sequence[Found], first: bytes, data: Files) -> Iterator[Rows | File]:
     """All rows of the files that are plain, and each file that is not. `items` and `data.files` go together."""
+    pages.keep()
     wanted = list(dict.fromkeys(name for name in (data.step, data.value, data.rank) if name is not None))
     shape = Shape(data.delimiter, data.header, 2, True, frozenset(), 2)
     held: list[tuple[File, bytes]] = []
