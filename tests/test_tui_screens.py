@@ -129,6 +129,7 @@ SCREENS: dict[str, Walk] = {
     "welcome-kept": kept,
     "symptom": keys("2"),
     "question": with_run(),
+    "trial": with_run("r"),
     "answered": with_run("1"),
     "where-it-leads": with_run("w"),
     "verdict": with_run("1", "2", "d", "d", "d", "d"),

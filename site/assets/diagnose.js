@@ -3,6 +3,7 @@
   "use strict";
   const { el, addCopy } = window.PlaybookPage;
   const engine = window.PlaybookEngine;
+  const trials = window.PlaybookTrial;
   const tables = engine.compile(window.PLAYBOOK_TABLES);
   const texts = window.PLAYBOOK_TEXTS;
   const say = texts.words;
@@ -16,16 +17,31 @@
   const trail = root.querySelector(".dg-trail");
   const REASON = 0.25; // nats: below this an observation is no reason
   const SHOWN = 6; // causes
+  const TRIED = "tried"; // a move that is no answer: a repair that did not help
+  const MENDED = "mended"; // a repair that did; both have the fix as their state
 
   // The moves are the address: #loss-shape=instant-nan&precision=fp16&grad-norm-before=unknown
   let moves = [];
   function read() {
     moves = [];
     new URLSearchParams(location.hash.slice(1)).forEach((state, signal) => {
+      if (signal === TRIED || signal === MENDED) {
+        if (fixOf(state)) moves.push({ signal, state });
+        return;
+      }
       const entry = tables.signals.get(signal);
       const outcome = state.replace(/\?$/, "");
       if (entry && (outcome === tables.k.unknown || entry.outcomes.includes(outcome))) moves.push({ signal, state });
     });
+  }
+  function fixOf(id) {
+    return tables.fixes.find((fix) => fix.id === id);
+  }
+  function tried() {
+    return new Set(moves.filter((m) => m.signal === TRIED).map((m) => m.state));
+  }
+  function answers() {
+    return moves.filter((m) => m.signal !== TRIED && m.signal !== MENDED);
   }
   function write() {
     const hash = moves.map((m) => `${encodeURIComponent(m.signal)}=${encodeURIComponent(m.state)}`).join("&");
@@ -37,7 +53,7 @@
     const known = new Map();
     const closed = new Set();
     const clusters = new Set();
-    moves.forEach(({ signal, state }) => {
+    answers().forEach(({ signal, state }) => {
       const outcome = state.replace(/\?$/, "");
       if (outcome === tables.k.unknown) {
         closed.add(signal);
@@ -134,6 +150,32 @@
     return card;
   }
 
+  // A repair that is better tried at once than asked about.
+  function trialCard(t, d) {
+    const fix = fixOf(t.fix);
+    const line = say.tryLine
+      .replace("{chance}", percent(t.chance))
+      .replace("{minutes}", t.minutes.toFixed(0))
+      .replace("{tried}", t.ifTried.toFixed(0))
+      .replace("{asked}", t.ifAsked.toFixed(0));
+    const seen = new Set(d.belief.used.map((e) => e.signal));
+    const mended = () => (moves.push({ signal: MENDED, state: fix.id }), write());
+    const vain = () => (moves.push(...trials.inVain(tables, fix, seen), { signal: TRIED, state: fix.id }), write());
+    return el(
+      "div",
+      { class: "dg-card dg-try" },
+      el("h3", {}, say.tryTitle),
+      el("p", {}, el("a", { href: `${up}fixes/${fix.id}.html` }, texts.fixes[fix.id])),
+      el("p", { class: "meta" }, line),
+      el(
+        "div",
+        { class: "dg-tools" },
+        el("button", { type: "button", onclick: mended }, say.itMended),
+        el("button", { type: "button", onclick: vain }, say.itDidNot),
+      ),
+    );
+  }
+
   function causeRow(label, share, below) {
     const row = el("li", {}, el("div", { class: "bar-row" }, el("span", { class: "bar-label" }, label), bar(share)));
     row.firstChild.append(el("span", { class: "bar-num" }, percent(share)));
@@ -190,17 +232,20 @@
     trail.replaceChildren(el("h2", {}, say.known));
     const list = el("ul", {});
     moves.forEach((m, k) => {
-      const shown = m.state === tables.k.unknown ? say.notKnown : m.state;
+      const done = { [TRIED]: say.inVain, [MENDED]: say.itMended }[m.signal];
+      const shown = done || (m.state === tables.k.unknown ? say.notKnown : m.state);
+      const title = done ? texts.fixes[m.state] : texts.signals[m.signal].title;
+      const page = done ? `fixes/${m.state}` : `signals/${m.signal}`;
       list.append(
         el(
           "li",
           {},
-          el("span", {}, el("a", { href: `${up}signals/${m.signal}.html` }, texts.signals[m.signal].title), " = ", el("b", {}, shown)),
+          el("span", {}, el("a", { href: `${up}${page}.html` }, title), " = ", el("b", {}, shown)),
           el(
             "button",
             {
               type: "button",
-              "aria-label": `${say.remove}: ${texts.signals[m.signal].title}`,
+              "aria-label": `${say.remove}: ${title}`,
               onclick: () => {
                 moves.splice(k, 1);
                 write();
@@ -214,15 +259,19 @@
     const tools = el("div", { class: "dg-tools" });
     tools.append(el("button", { type: "button", onclick: undo }, say.undo));
     tools.append(el("button", { type: "button", onclick: restart }, say.restart));
-    const line = "playbook diagnose " + moves.map((m) => `--answer ${m.signal}=${m.state}`).join(" ");
+    const line = "playbook diagnose " + answers().map((m) => `--answer ${m.signal}=${m.state}`).join(" ");
     const figure = el("figure", { class: "cmd" }, el("figcaption", {}, el("span", { class: "badge" }, say.copyLine)));
     figure.append(el("pre", { tabindex: "0" }, el("code", {}, line)));
     addCopy(figure);
     trail.append(list, tools, el("details", { class: "fold" }, el("summary", {}, say.copyLine), figure));
   }
 
+  // The last move; a trial goes with what it told.
   function undo() {
-    moves.pop();
+    const last = moves.pop();
+    const told = last && last.signal === TRIED ? trials.inVain(tables, fixOf(last.state), new Set()) : [];
+    const isTold = (m) => m !== undefined && told.some((t) => t.signal === m.signal && t.state === m.state);
+    while (isTold(moves[moves.length - 1])) moves.pop();
     write();
   }
 
@@ -240,13 +289,19 @@
     const d = engine.diagnose(tables, evidence, closed, null, clusters);
     window.PLAYBOOK_NOW = d; // for tests and for the curious
     ask.replaceChildren();
-    if (d.next) {
+    const over = moves.find((m) => m.signal === MENDED);
+    if (over) {
+      const cause = trials.mended(tables, d.belief, fixOf(over.state));
+      ask.append(el("p", { class: "notice" }, `${say.mended} `, cause ? causeLink(cause) : say.notInBook));
+    } else if (d.next) {
       ask.append(el("p", { class: "caption" }, say.next), questionCard(d.next.signal, d.next));
     } else if (!d.healthy) {
       ask.append(el("p", { class: "notice" }, say.noNext));
     }
+    const better = over || d.healthy ? null : trials.trial(tables, d.belief, d.plan, null, tried());
+    if (better) ask.append(trialCard(better, d));
     const others = d.plan.filter((o) => !d.next || o.signal !== d.next.signal).slice(0, 5);
-    if (others.length) {
+    if (others.length && !over) {
       const fold = el("details", { class: "fold dg-other" }, el("summary", {}, say.other));
       others.forEach((o) => {
         const line = el("details", { class: "fold" }, el("summary", {}, texts.signals[o.signal].question));

@@ -19,10 +19,10 @@
   }
 
   // Repairs that treat one of `causes` (indices): [{id, minutes, harmless, treats: [columns of causes]}], by id.
-  function repairsOf(tables, causes, size) {
+  function repairsOf(tables, causes, size, tried) {
     const place = new Map(causes.map((h, column) => [tables.causes[h], column]));
     return tables.fixes
-      .filter((fix) => fix.kind === "repair" && fix.treats.some((cause) => place.has(cause)))
+      .filter((fix) => fix.kind === "repair" && !(tried && tried.has(fix.id)) && fix.treats.some((cause) => place.has(cause)))
       .sort((a, b) => (a.id < b.id ? -1 : a.id > b.id ? 1 : 0))
       .map((fix) => ({
         id: fix.id,
@@ -83,13 +83,13 @@
   }
 
   // The repair that is better tried than anything asked: {fix, chance, minutes, ifTried, ifAsked}, or null.
-  // `plan` is the plan of `diagnose`, `known` the signals that are known.
-  function trial(tables, belief, plan, size) {
+  // `plan` is the plan of `diagnose`; tried: a Set of repairs that did not mend it.
+  function trial(tables, belief, plan, size, tried) {
     const { k } = tables;
     const run = size || { gpus: k.gpus, stepSeconds: k.stepSeconds };
     const causes = [];
     belief.marginal.forEach((p, h) => p >= k.negligible && causes.push(h));
-    const repairs = repairsOf(tables, causes, run);
+    const repairs = repairsOf(tables, causes, run, tried);
     if (!plan.length || !repairs.length) return null;
     const weights = causes.map((h) => belief.marginal[h]);
     const worth = repairs
@@ -100,12 +100,27 @@
     const known = belief.used.map((e) => e.signal);
     const now = minutesToMend(k, repairs, weights);
     const asked = Math.min(...plan.slice(0, k.trialAsked).map((o) => ifAsked(tables, belief, known, o, repairs, causes, now)));
-    const tried = worth.map(({ f }) => repairs[f].minutes + ifFailed(k, repairs, weights, f));
-    const best = largest(tried.map((minutes) => -Number(minutes.toFixed(9))));
-    if (tried[best] > (1 - k.trialSaves) * asked) return null;
+    const minutes = worth.map(({ f }) => repairs[f].minutes + ifFailed(k, repairs, weights, f));
+    const best = largest(minutes.map((m) => -Number(m.toFixed(9))));
+    if (minutes[best] > (1 - k.trialSaves) * asked) return null;
     const { f, chance } = worth[best];
-    return { fix: repairs[f].id, chance, minutes: repairs[f].minutes, ifTried: tried[best], ifAsked: asked };
+    return { fix: repairs[f].id, chance, minutes: repairs[f].minutes, ifTried: minutes[best], ifAsked: asked };
   }
 
-  return { trial, minutesToMend, repairsOf };
+  // What a trial in vain tells: [{signal, state}], the other way round where a signal is a plain yes or no. What was seen
+  // stays: a repair that fails does not unsee it.
+  function inVain(tables, fix, seen) {
+    const other = { yes: "no", no: "yes" };
+    return fix.tests
+      .filter(([signal]) => !seen.has(signal) && [...tables.signals.get(signal).outcomes].sort().join() === "no,yes")
+      .map(([signal, outcome]) => ({ signal, state: other[outcome] }));
+  }
+
+  // The most probable cause that a fix treats.
+  function mended(tables, belief, fix) {
+    const treated = tables.causes.map((_, h) => h).filter((h) => fix.treats.includes(tables.causes[h]));
+    return treated.length ? tables.causes[treated.reduce((a, b) => (belief.marginal[b] > belief.marginal[a] ? b : a))] : null;
+  }
+
+  return { trial, inVain, mended };
 });

@@ -105,6 +105,7 @@ def numbers(book: Book, tables: Tables) -> dict[str, Any]:
             "risk": f.risk,
             "calledBy": [[s, list(outcomes)] for s, outcomes in f.called_by.items()],
             "unless": [[s, list(outcomes)] for s, outcomes in f.unless.items()],
+            "tests": [[signal, outcome] for signal, outcome in f.tests.items() if signal in tables.columns],
             "averts": [[kind, HOW_OFTEN[often]] for kind, often in f.averts.items()],
         }
         for f in book.fixes.values()
@@ -174,6 +175,12 @@ def texts(shelf: Shelf) -> dict[str, Any]:
         "also": w("also"),
         "together": w("Two at once"),
         "notKnown": w("not known"),
+        "tryTitle": w("Or try it at once"),
+        "tryLine": w("mends with {chance}, {minutes} min; expected {tried} min, asking first {asked}"),
+        "itMended": w("it mended it"),
+        "itDidNot": w("it did not"),
+        "inVain": w("did not help"),
+        "mended": w("Mended. The cause was most probably:"),
         "copyLine": w("The same on the command line"),
     }
     return {

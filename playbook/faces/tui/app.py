@@ -111,6 +111,9 @@ class PlaybookApp(Jobs):
     def action_open(self, name: str) -> None:
         """Open a page of the table over this one."""
         entry = registry.BY_NAME[name]
+        if entry.needs and self.library is None and self.book_error is None:
+            self.later(lambda: self.action_open(name))
+            return
         if (entry.needs == "desk" and self.desk is None) or (entry.needs and self.library is None):
             self.bell()
             return
@@ -153,6 +156,8 @@ class PlaybookApp(Jobs):
             self.push_screen(registry.make("watch", self.options.paths))
         elif self.options.paths:
             self.open_files(self.options.paths)
+        else:
+            self.do_later()
 
     @on(say.Failed)
     def _failed(self, message: say.Failed) -> None:
@@ -242,7 +247,7 @@ class PlaybookApp(Jobs):
     ) -> None:
         """Read files in a worker (unless `found` is there); they make a new desk, or say more about that of `into`."""
         if self.library is None:
-            self.bell()
+            self.later(lambda: self.open_files(paths, into, quiet, found))
             return
         self.cancel_reading()
         self._reading_for = into
@@ -283,7 +288,7 @@ class PlaybookApp(Jobs):
         from playbook.engine.tables import SHAPE
 
         if self.library is None:
-            self.bell()
+            self.later(lambda: self.start_with(symptom))
             return
         desk = self._new_desk()
         try:

@@ -12,7 +12,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from textual import work
+from textual import on, work
 from textual.app import App
 
 from playbook.errors import PlaybookError
@@ -31,6 +31,9 @@ if TYPE_CHECKING:
     from playbook.workflow.learning.quiz_cards import Card
     from playbook.workflow.learning.quiz_marks import Mark
 
+WAIT = 0.7  # seconds after which a store that does not answer is spoken of
+PATIENCE = 10  # seconds that the store itself waits for another writer (`incidents.database.BUSY_SECONDS`)
+
 Ingest = Callable[..., "Ingested"]
 OpenBook = Callable[[], "Library"]
 
@@ -48,6 +51,23 @@ class Jobs(App[None]):
         self.deck: Deck | None = None  # of the quiz, made when it is first wanted
         self.game: Game | None = None  # the drill that was not played to its end
         self._ingest, self._open_book = ingest, open_book
+        self._later: Callable[[], object] | None = None
+
+    def later(self, act: Callable[[], object]) -> None:
+        """What a key wanted before the book was there; the last wish is done once it is."""
+        self._later = act
+        self.notify(self.w("reading the book ..."), timeout=2)
+
+    def do_later(self) -> None:
+        """The book is there."""
+        act, self._later = self._later, None
+        if act is not None:
+            self.call_after_refresh(act)
+
+    @on(say.Waiting)
+    def _waiting(self) -> None:
+        text = self.w("the incident store is in use elsewhere: waiting for it, {n} s at most", n=PATIENCE)
+        self.notify(text, severity="warning", markup=False, timeout=4)
 
     @work(thread=True, group="book", exit_on_error=False, description="load_book")
     def load_book(self) -> None:
@@ -165,7 +185,11 @@ class Jobs(App[None]):
         self._store(job)
 
     def _store(self, job: Callable[[], Any], name: str = "store") -> None:
-        """Run a job of the store and say how it ended."""
+        """Run a job of the store and say how it ended; and at once when it is not done at once."""
+        watch = threading.Timer(WAIT, lambda: self.post_message(say.Waiting()))
+        watch.daemon = True
+        if name == "store":
+            watch.start()
         try:
             self.post_message(job())
         except PlaybookError as error:
@@ -173,6 +197,8 @@ class Jobs(App[None]):
         except Exception as error:
             ours = PlaybookError(self.shop.db or "the incident store", _line(error), "the session is kept; try again")
             self.post_message(say.Failed(name, ours))
+        finally:
+            watch.cancel()
 
 
 def _line(error: Exception) -> str:

@@ -78,3 +78,7 @@ class Stored(Message):
     def __init__(self, what: str, incident: str, payload: Any = None) -> None:
         super().__init__()
         self.what, self.incident, self.payload = what, incident, payload
+
+
+class Waiting(Message):
+    """The store does not answer at once: somebody else writes."""

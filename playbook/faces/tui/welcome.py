@@ -244,13 +244,21 @@ class Welcome(Page):
     def on_key(self, event: Any) -> None:
         """A digit names a symptom."""
         if event.character and event.character.isdigit() and not isinstance(self.focused, Line):
-            rows = self.query_one("#symptoms", Rows)
             place = int(event.character) - 1
-            if 0 <= place < rows.option_count and rows.get_option_at_index(place).id:
-                rows.highlighted = place
-                self.set_focus(rows)
-                rows.action_select()
+            if self.top.library is None and self.top.book_error is None:
+                self.top.later(lambda: self._digit(place))
                 event.stop()
+            elif self._digit(place):
+                event.stop()
+
+    def _digit(self, place: int) -> bool:
+        rows = self.query_one("#symptoms", Rows)
+        if not (0 <= place < rows.option_count and rows.get_option_at_index(place).id):
+            return False
+        rows.highlighted = place
+        self.set_focus(rows)
+        rows.action_select()
+        return True
 
     def action_path(self) -> None:
         self.set_focus(self.query_one("#path"))
