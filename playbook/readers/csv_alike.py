@@ -19,7 +19,8 @@ from playbook.readers.csv_rows import Column, value_of
 LONGEST = 512  # characters of a line; longer ones have cells that nobody wants, and are not worth a copy
 _LEAST = 256  # lines below which nothing is gained
 _RARE = 256  # one line in so many is too few for a look of its own
-_LOOKS, _LOOKS_OF_LENGTH = 24, 4  # tried in one piece, and of them of one length
+_LOOKS, _EARLY = 24, 6  # tried in one piece, and after how many of them it is asked whether they fit
+_EXAMPLES = (0.5, 0.25, 0.9, 0.0)  # where in the lines of a length that are left the ones stand whose look is tried
 _COMMON = 0.85  # share of the lines that must be of frequent lengths, and in the end of a known look
 _FIT = 0.2  # share of the lines of a length that must have the look of one of them
 _CELL = re.compile(rb"(-?)(\d+)(?:\.(\d+))?(?:[eE]([+-]\d\d))?")
@@ -83,27 +84,27 @@ def parts(
         return None
     found: list[Part] = []
     done = np.zeros(count, bool)
-    tried = 0
+    tried = matched = 0
     for length in order.tolist():
         left = None if often[length] == count else np.flatnonzero(lengths == length)
-        for _ in range(_LOOKS_OF_LENGTH):
+        for place in _EXAMPLES:
             size = count if left is None else len(left)
             if tried >= _LOOKS or size < max(_LEAST // 4, count // _RARE):
                 break
+            if tried >= _EARLY and matched < _FIT * count:
+                return None
             tried += 1
-            first = int(starts[0 if left is None else left[0]])
+            example = int(size * place)
+            first = int(starts[example if left is None else left[example]])
             look = _look(buffer[first : first + length].tobytes(), wanted, places, width, known.delimiter)
-            if look is None:
-                break
-            part, misfits = _turned(buffer, starts, left, look, known)
+            part, misfits = (None, _NO_LINES) if look is None else _turned(buffer, starts, left, look, known)
             if part is None:
-                break
+                continue
             found.append(part)
             if part[0] is None:
                 return found, np.zeros(0, np.intp)
             done[part[0]] = True
-            if size - len(misfits) < _FIT * size:
-                break
+            matched += size - len(misfits)
             left = misfits
     others = np.flatnonzero(~done)
     return None if len(others) > (1 - _COMMON) * count else (found, others)
