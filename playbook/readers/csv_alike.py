@@ -143,7 +143,9 @@ def _turned(
     for place in look.cuts:
         bad |= text[:, back + place] != sign
     for begin, end in look.other:
-        bad |= (text[:, back + begin : back + end] == sign).any(axis=1)
+        for stop in range(end, begin, -_WORD):
+            kept = digits.KEPT[min(_WORD, stop - begin)]
+            bad |= digits.holds(_load(text, back + stop), sign, kept)
         if not begin:
             bad |= STRANGE_START[text[:, back]]
     good = None

@@ -34,6 +34,7 @@ def _word(byte: int) -> np.uint64:
 
 
 _ZEROS, _HIGH, _LOW7 = _word(0x30), _word(0x80), _word(0x7F)
+_ALL = np.uint64(2**64 - 1)
 _NO_DIGIT = _word(0x76)  # added to a byte above 9 it sets the highest bit
 _DOT_BYTE = ord(".") ^ 0x30
 _DOT = _word(_DOT_BYTE)
@@ -89,6 +90,12 @@ def numbers(buffer: np.ndarray, starts: np.ndarray, ends: np.ndarray) -> tuple[n
     if signed:
         values[negative] *= -1
     return values, (np.union1d(bad, unsure) if len(unsure) else bad)
+
+
+def holds(words: np.ndarray, sign: int, kept: np.uint64) -> np.ndarray:
+    """Whether a character stands among those of each word that are kept."""
+    found = (words ^ _word(sign)) | ~kept
+    return (((found & _LOW7) + _LOW7) | found | _LOW7) != _ALL
 
 
 def alike(
