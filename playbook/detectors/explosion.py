@@ -47,7 +47,7 @@ def look(shared: Shared) -> Scan:
     loss = shared.loss
     assert loss is not None
     if int(shared.good.sum()) < LEAST:
-        return blind(NAME, f"only {int(shared.good.sum())} rows of loss")
+        return blind(NAME, f"only {stats.rows(int(shared.good.sum()))} of loss")
     out: list[Finding] = []
     for seg in shared.segments:
         if seg.kind in ("first", "init"):
@@ -101,7 +101,9 @@ def _early(shared: Shared, loss: Curve, seg: Segment) -> list[Finding]:
     if not shared.domain.log or shared.no_measure:
         sure = min(sure, MENTION)
     base, top = shared.domain.value(float(best[at - 1])), float(loss.values[horizon[at:]].max())
-    return [_told(loss, "early", int(horizon[at]), base, top, shared.domain.value(final), sure, dead)]
+    row = int(horizon[at])
+    kind = "early" if _soon(shared, loss, seg, row) else "late"
+    return [_told(loss, kind, row, base, top, shared.domain.value(final), sure, dead)]
 
 
 def _medians(x: np.ndarray) -> np.ndarray:

@@ -3,10 +3,11 @@
 What it sees
     NaN or infinity in the loss: `nan-from-start` (no row is finite), `nan` (up to the end), `nan-transient` (finite
     again). `hidden-nan` is one that the log hides: a loss printed as 0.0 beside a gradient norm that is NaN or no
-    longer logged. `grad-nan-once` and `grad-nan-lasting` tell of the gradient norm, `eval-nan` of an evaluation loss
-    that is not finite while the training loss is. Where a quiet run dies from one row to the next, the first bad row
-    tells the stage: `backward-first` (a gradient norm that is not finite beside a finite loss), `infinite-first` (the
-    loss is infinite before it is NaN).
+    longer logged; `nan` also a loss that is no longer in the rows of the learning rate or the gradient norm, since
+    many writers leave the cell of a NaN empty. `grad-nan-once` and `grad-nan-lasting` tell of the gradient norm,
+    `eval-nan` of an evaluation loss that is not finite while the training loss is. Where a quiet run dies from one
+    row to the next, the first bad row tells the stage: `backward-first` (a gradient norm that is not finite beside
+    a finite loss), `infinite-first` (the loss is infinite before it is NaN).
 Why it matters
     A NaN in the weights never leaves by itself: every step after it is lost. The first step that shows it is where
     the search begins (D0-sym-1, D1-step-1).
@@ -40,6 +41,7 @@ DEAD = ("nan-from-start", "nan", "hidden-nan", "grad-nan-lasting")  # an evaluat
 LASTING_ROWS = 10  # rows in a row without a finite gradient norm: no dynamic loss scale skips that long in health
 ZERO_ROWS = 2  # printed zeros up to the end of the log
 ORDINARY = 0.02  # of the first level: a loss that was above it did not shrink to a rounded 0.0 by learning
+GONE_ROWS, BESIDE = 12, 0.9  # rows of other metrics behind the last loss; share of theirs that it was in until then
 QUIET_ROWS, QUIET = 32, 3.0  # rows before a death and times their median: a run that was blowing up tells no stage
 
 
@@ -51,6 +53,7 @@ def look(shared: Shared) -> Scan:
     if loss is not None:
         found += _in_loss(loss) + _hidden(loss, grad, shared)
         found += _stage(loss, grad, shared, next((f for f in found if f.kind == "nan"), None))
+        found += _gone(loss, shared) if not found else []
     if grad is not None:
         found += _in_gradient(grad, loss)
     if evaluation is not None and not any(f.kind in DEAD for f in found):
@@ -72,7 +75,7 @@ def _in_loss(loss: Curve) -> list[Finding]:
         text = f"loss is {what} in {share:.0%} of the rows at even distances: probably rows that log something else"
         return [finding(NAME, "nan-transient", loss, first, text, 0.3, numbers=numbers)]
     if first == 0 and share > 0.9:
-        text = f"loss is {what} from the first row (step {step}), {int(bad.sum())} of {len(loss)} rows"
+        text = f"loss is {what} from the first row (step {step}), {int(bad.sum())} of {stats.rows(len(loss))}"
         return [finding(NAME, "nan-from-start", loss, 0, text, 0.98, numbers=numbers)]
     out: list[Finding] = []
     if ends[-1] == len(loss) or _broken_off(loss, int(starts[-1]), int(ends[-1])):
@@ -83,7 +86,7 @@ def _in_loss(loss: Curve) -> list[Finding]:
                 break
             last = int(s)
         length = int(ends[-1]) - last
-        text = f"loss is {what} from step {int(loss.steps[last])} to the end ({length} rows)"
+        text = f"loss is {what} from step {int(loss.steps[last])} to the end ({stats.rows(length)})"
         sure = 0.97 if length > 1 else 0.9
         out.append(finding(NAME, "nan", loss, last, text, sure, numbers=numbers))
         starts = starts[starts < last]
@@ -162,10 +165,11 @@ def _hidden(loss: Curve, grad: Curve | None, shared: Shared) -> list[Finding]:
         numbers = {"rows": float(end - begin), "level_before": float(np.median(level)) if len(level) else 0.0}
         step = int(loss.steps[begin])
         if bad_norm and (abrupt or begin == 0):
-            text = f"loss is printed as 0.0 from step {step} while the gradient norm is not finite ({end - begin} rows)"
+            text = f"loss is printed as 0.0 from step {step} while the gradient norm is not finite ("
+            text += f"{stats.rows(end - begin)})"
             sure = 0.95 if lasts else 0.75
         elif gone and abrupt and lasts:
-            text = f"loss is printed as 0.0 from step {step}, the gradient norm is gone ({end - begin} rows)"
+            text = f"loss is printed as 0.0 from step {step}, the gradient norm is gone ({stats.rows(end - begin)})"
             sure = 0.85
         elif norms is None and abrupt and lasts and end - begin >= ZERO_ROWS:
             before = stats.number(numbers["level_before"])
@@ -177,6 +181,27 @@ def _hidden(loss: Curve, grad: Curve | None, shared: Shared) -> list[Finding]:
             continue
         out.append(finding(NAME, "hidden-nan", loss, begin, text, sure, numbers=numbers))
     return out[:20]
+
+
+def _gone(loss: Curve, shared: Shared) -> list[Finding]:
+    """A loss that stops while the rows that it was in go on: tables and JSON of many tools have no NaN."""
+    last, path = int(loss.steps[-1]), loss.series.origin.path
+    for metric in ("lr", "grad_norm"):
+        other = shared.curve(metric)
+        if other is None or other.series.origin.path != path or len(loss.restarts) or len(other.restarts):
+            continue
+        after = np.flatnonzero(other.steps > last)
+        together = np.isin(other.steps[other.steps <= last], loss.steps)
+        if len(after) < GONE_ROWS or len(together) < GONE_ROWS or together[-GONE_ROWS:].mean() < BESIDE:
+            continue
+        if together.mean() < BESIDE or float(other.steps[after[0]] - last) > 5.0 * loss.spacing:
+            continue
+        text = f"loss is in {together.mean():.0%} of the rows of {metric} up to step {last} and in none of the"
+        text += f" {len(after)} behind it: a value that is no number was left out"
+        numbers = {"rows": float(len(after))}
+        sure = MENTION if shared.no_measure else 0.75
+        return [finding(NAME, "nan", other, int(after[0]), text, sure, numbers=numbers)]
+    return []
 
 
 def _beside(grad: Curve | None, loss: Curve, begin: int, end: int) -> np.ndarray | None:
@@ -201,13 +226,13 @@ def _in_gradient(grad: Curve, loss: Curve | None) -> list[Finding]:
     if at_end or length[longest] >= LASTING_ROWS or total == len(grad) > 1:
         begin = int(starts[-1]) if at_end else int(starts[longest])
         rows = int(length[-1]) if at_end else int(length[longest])
-        text = f"gradient norm is not finite from step {int(grad.steps[begin])} on, {rows} rows without a break"
+        text = f"gradient norm is not finite from step {int(grad.steps[begin])} on, {stats.rows(rows)} without a break"
         alive = loss is None or bool(np.isfinite(loss.values[loss.steps >= grad.steps[begin]]).all())
         # with a finite loss the steps are skipped: endless skipping is a fault of its own
         sure = 0.85 if alive else 0.9
         return [finding(NAME, "grad-nan-lasting", grad, begin, text, sure, numbers=numbers)]
     begin = int(starts[0])
-    text = f"gradient norm is not finite in {total} of {len(grad)} rows, first at step {int(grad.steps[begin])}"
+    text = f"gradient norm is not finite in {total} of {stats.rows(len(grad))}, first at step {int(grad.steps[begin])}"
     text += "; never for long, as where a step is skipped"
     return [finding(NAME, "grad-nan-once", grad, begin, text, 0.3, numbers=numbers)]
 

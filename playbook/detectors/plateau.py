@@ -4,7 +4,8 @@ What it sees
     `uniform-output`: the loss stands at the logarithm of the number of classes (10.3735 = ln 32000, 0.6931 = ln 2;
     the configuration tells it, else the usual ones are tried): the model says the same to everything, from the start
     or since it was blown up. `no-descent`: no descent from a start that nothing has learned from.
-    `stuck`: a constant to the last digit after a healthy stretch. `slow`: it moves, but hardly.
+    `stuck`: a constant to the last digit after a healthy stretch, or no descent from the row on from which the
+    gradient norm is zero. `slow`: it moves, but hardly.
 Why it matters
     It separates what cannot learn (no gradient, no labels, a learning rate of zero or far too high) from what
     learns slowly (D1-sym-1, D1-flat-1). The number it stands at often names the fault.
@@ -39,6 +40,7 @@ DESCENT = 0.01  # of the level: less over the whole run is none
 LONG_ROWS, LONG_STEPS = 25, 100  # a shorter log from the start tells nothing
 STILL = 1e-5  # relative spread of a loss that stands still
 FRESH_LOSS = 6.5  # nats: above it only a guess over a vocabulary or a large set of classes explains a first loss
+SILENT, FAINT = 1e-9, 1e-6  # a gradient norm that moves nothing, and one that does not beside its usual size
 BLOCKS = 40  # of the run, to see whether the loss was lower in between
 DIP = 0.05  # of the level: lower in between by this is no plateau
 BAND = 0.015  # of ln(classes), known: standing there, a little excess or the skew of the labels included
@@ -53,21 +55,21 @@ def look(shared: Shared) -> Scan:
         return blind(NAME, gap)
     rows = int(shared.good.sum())
     if rows < LEAST:
-        return blind(NAME, f"only {rows} rows of loss, {LEAST} are needed")
+        return blind(NAME, f"only {stats.rows(rows)} of loss, {LEAST} are needed")
     out: list[Finding] = []
     for line in shared.lineages:
         if len(line) >= LEAST:
             out += _in_line(shared, line)
     if shared.no_measure:  # the loss of a policy or of an adversary may stand anywhere
         out = [replace(f, confidence=min(f.confidence, MENTION)) for f in out]
-    return answer(NAME, out + _entropy(shared), f"{rows} rows of loss that move")
+    return answer(NAME, out + _entropy(shared), f"{stats.rows(rows)} of loss that move")
 
 
 def _in_line(shared: Shared, line: np.ndarray) -> list[Finding]:
     loss = shared.loss
     assert loss is not None
     v = loss.values[line]
-    if still := _still(shared, line, v):
+    if still := _still(shared, line, v) or _silent(shared, line, v):
         return still
     n = len(v)
     part = max(3, n // 10)
@@ -90,19 +92,19 @@ def _in_line(shared: Shared, line: np.ndarray) -> list[Finding]:
     # near zero every value is near some logarithm; from 2 classes on the distances mean something
     tight = 0.05 if dead else AT_UNIFORM if classes is not None or count in (2, 3, 4, 5, 10, 100, 1000) else 0.012
     if flat and middle > 0.6 and away < tight and sigma < max(NARROW, 0.004 * middle):
-        text = f"loss stands at {stats.number(middle)} for {n} rows, {away:.3f} from "
+        text = f"loss stands at {stats.number(middle)} for {stats.rows(n)}, {away:.3f} from "
         text += f"{stats.uniform_name(middle, classes, sigma + away)}, as of equal guesses"
         sure = 0.9 if dead or abs(count - 2) < 1 or middle > 5 else 0.75
         return [finding(NAME, "uniform-output", loss, int(line[0]), text, sure, numbers=numbers)]
     fresh = first > 0.9 * math.log(classes) if classes else stats.nearest_uniform(first)[0] < 0.1 and first > FRESH_LOSS
     if flat:
-        text = f"loss is {stats.number(first)} at the start and {stats.number(last)} after {n} rows: no descent"
+        text = f"loss is {stats.number(first)} at the start and {stats.number(last)} after {stats.rows(n)}: no descent"
         sure = 0.85 if dead else 0.75 if fresh and (classes is not None or first > 9.0) else MENTION
         if sure == MENTION and _ought_to_move(shared, line, v, middle):
             sure = DOUBTFUL
         return [finding(NAME, "no-descent", loss, int(line[0]), text, sure, numbers=numbers)]
     if fresh and 0.0 < first - last < 0.05 * first and n >= 4 * LONG_ROWS:
-        text = f"loss comes down from {stats.number(first)} to {stats.number(last)} only, in {n} rows"
+        text = f"loss comes down from {stats.number(first)} to {stats.number(last)} only, in {stats.rows(n)}"
         # images are slow at first; text of a known vocabulary is not
         text_of_known = shared.setting("vocab_size", "padded_vocab_size", "n_vocab", "vocabulary_size") is not None
         sure = 0.75 if text_of_known and n >= CRAWL_ROWS else DOUBTFUL
@@ -133,7 +135,7 @@ def _stands(shared: Shared, line: np.ndarray, v: np.ndarray, classes: int) -> Fi
         return None
     level = float(np.median(half))
     at = int(line[begin if learned else 0])
-    text = f"loss stands at {n(level)} for the last {len(rest)} of {len(v)} rows"
+    text = f"loss stands at {n(level)} for the last {len(rest)} of {stats.rows(len(v))}"
     text += f"; a guess gives ln({classes}) = {n(uniform)}"
     numbers = {"level": level, "rows": float(len(rest)), "classes": float(classes), "first": float(np.median(v[:3]))}
     numbers |= {"distance_to_uniform": abs(level - uniform), "spread": stats.mad_sigma(half)}
@@ -204,8 +206,40 @@ def _still(shared: Shared, line: np.ndarray, v: np.ndarray) -> list[Finding]:
         text = f"loss stands at {stats.number(end)} from step {step}, {away:.4f} from "
         text += f"{stats.uniform_name(end, shared.classes, away)}, as of equal guesses"
         return [finding(NAME, "uniform-output", loss, index, text, 0.93, numbers=numbers)]
-    text = f"loss repeats {end:.6g} from step {step} to the end ({rows} rows)"
+    text = f"loss repeats {end:.6g} from step {step} to the end ({stats.rows(rows)})"
     return [finding(NAME, "stuck", loss, index, text, 0.85 if begin > 0 else 0.8, numbers=numbers)]
+
+
+def _silent(shared: Shared, line: np.ndarray, v: np.ndarray) -> list[Finding]:
+    """A gradient norm that is as good as zero from some row to the end, and a loss that comes down no further."""
+    loss, grad = shared.loss, shared.curve("grad_norm")
+    if grad is None or loss is None or len(grad) < 4 * LEAST or not abs(grad.values[-1]) <= SILENT:
+        return []
+    if int(grad.finite.sum()) < 4 * LEAST or len(grad.restarts):
+        return []
+    index = np.flatnonzero(grad.finite)
+    norm = np.abs(grad.values[index])
+    usual = float(np.median(norm[: min(1000, max(LEAST, len(norm) // 10))]))
+    faint = min(SILENT, FAINT * usual)
+    if norm[-1] > faint:
+        return []
+    starts, ends = stats.runs(norm <= faint)
+    if not len(starts) or ends[-1] != len(norm) or len(norm) - starts[-1] < max(12, 0.02 * len(norm)):
+        return []
+    begin = int(starts[-1])
+    step = int(grad.steps[index[begin]])
+    at = int(np.searchsorted(loss.steps[line], step))
+    after = v[at:]
+    third = max(3, len(after) // 3)
+    if begin < LEAST or len(after) < LEAST or float(np.median(after)) == 0.0:
+        return []
+    if float(np.median(after[:third]) - np.median(after[-third:])) > GOES_ON * abs(float(np.median(after))):
+        return []
+    n = stats.number
+    text = f"gradient norm is {n(float(np.median(norm[begin:])))} from step {step} to the end ({n(usual)} at first)"
+    text += f", the loss stands at {n(float(np.median(after)))}"
+    numbers = {"level": float(np.median(after)), "rows": float(len(norm) - begin)}
+    return [finding(NAME, "stuck", loss, int(line[at]), text, 0.8, numbers=numbers)]
 
 
 def _warming(shared: Shared, last: int) -> bool:

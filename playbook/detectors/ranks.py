@@ -37,6 +37,7 @@ HISTORY, AHEAD = 64, 2  # rows before, rows from the onset on
 LEAD = 40  # rows before the onset in which the first rank may show
 JUMP, Z = math.log(1.25), 6.0
 APART, APART_Z = math.log(1.15), 8.0  # a rank against the others, over many rows
+PAIR_ROWS = 16  # rows of a level, where there are two ranks only
 SHOWN = 32  # ranks named in a finding
 
 
@@ -107,7 +108,7 @@ def _at_onset(metric: str, m: Matrix, begin: Onset) -> list[Finding]:
 def _apart(metric: str, m: Matrix) -> list[Finding]:
     """Ranks that stand apart from the others although the mean shows no fault."""
     if len(m.ranks) < 3:
-        return []
+        return _pair(metric, m)
     x = log_values(m)
     off = x - middle(x, 0)[None, :]
     known = np.isfinite(off)
@@ -146,6 +147,39 @@ def _apart(metric: str, m: Matrix) -> list[Finding]:
         numbers = {"affected": 1.0, "ranks": float(len(m.ranks)), "times": math.exp(min(float(high[peak]), 50.0))}
         out.append(Finding(NAME, "one", metric, step, text, 0.7, rank=rank, ranks=(rank,), numbers=numbers))
     return out
+
+
+def _pair(metric: str, m: Matrix) -> list[Finding]:
+    """One of two ranks rises above the other for good, after they went together: the one that leaves its own course."""
+    x = log_values(m)
+    apart = x[1] - x[0]
+    apart = apart[np.isfinite(apart)]
+    if len(apart) != x.shape[1] or len(apart) < 4 * PAIR_ROWS:
+        return []
+    usual = stats.MAD_TO_SIGMA * float(
+        np.median(np.abs(apart[: len(apart) // 4] - np.median(apart[: len(apart) // 4])))
+    )
+    early = float(np.median(apart[: len(apart) // 4]))
+    change = float(np.median(apart[-PAIR_ROWS:])) - early
+    limit = max(APART, APART_Z * 1.25 * max(usual, 1e-4) / math.sqrt(PAIR_ROWS), 3.0 * usual)
+    if abs(change) < limit or abs(early) > 0.5 * limit:
+        return []
+    lead = 1 if change > 0 else 0
+    high = np.abs(apart - early) > 0.5 * abs(change)
+    starts, ends = stats.runs(high)
+    begin = int(starts[np.argmax(ends - starts)])
+    own, other = x[lead], x[1 - lead]
+    width = min(PAIR_ROWS, begin)
+    if width < 4:
+        return []
+    rise = float(np.median(own[begin : begin + PAIR_ROWS]) - np.median(own[begin - width : begin]))
+    fall = float(np.median(other[begin : begin + PAIR_ROWS]) - np.median(other[begin - width : begin]))
+    if rise < 0.5 * abs(change) or abs(fall) > 0.5 * rise:
+        return []  # it is the other one that went down
+    rank, step, times = int(m.ranks[lead]), int(m.steps[begin]), math.exp(min(abs(change), 50.0))
+    text = f"{metric} of rank {rank} is {times:.2f} times that of the only other rank from step {step} on"
+    numbers = {"affected": 1.0, "ranks": 2.0, "times": times}
+    return [Finding(NAME, "one", metric, step, text, 0.75, rank=rank, ranks=(rank,), numbers=numbers)]
 
 
 def scan(run: Run) -> Scan:

@@ -216,9 +216,16 @@ def _same_rate(shared: Shared, seg: Segment) -> bool:
 
 def _echo(shared: Shared, seg: Segment, own: np.ndarray) -> tuple[int, float] | None:
     """Same losses in the same order at other steps: (lag in steps, correlation), or None."""
+    # the rows just before, and those of the beginning: a sampler that is not restored starts there
+    first = np.flatnonzero(shared.good[: min(seg.lo, 1024)])
+    return _echo_in(shared, seg.before[-2048:], own[:256]) or (
+        _echo_in(shared, first, own[:256]) if len(seg.before) > 2048 else None
+    )
+
+
+def _echo_in(shared: Shared, old: np.ndarray, new: np.ndarray) -> tuple[int, float] | None:
     loss, dom = shared.loss, shared.domain
     assert loss is not None
-    old, new = seg.before[-2048:], own[:256]
     if len(new) < 24 or len(old) < 32:
         return None
     a, b = _noise(dom.x(loss.values[old])), _noise(dom.x(loss.values[new]))

@@ -36,6 +36,8 @@ FIRST_SEARCH = 34  # rows of a log that holds little else than the search for a 
 SINCE_START = frozenset({"deepspeed"})  # readers of logs that count since the start
 HALVINGS = 5.0  # of a loss scale that runs down
 SEARCH = 20  # rows at the start that are not counted
+PLUNGE, PACE = 10.0, 2.0  # halvings in one go, and rows that one of them may take
+GOES_ON = 0.98  # of the loss just behind the plunge: lower than that, and weights still move
 
 
 def look(shared: Shared) -> Scan:
@@ -51,7 +53,7 @@ def look(shared: Shared) -> Scan:
                 return answer(NAME, [], f"{metric} counts none")
     scale = shared.curve("loss_scale")
     if scale is not None and len(scale) >= 2:
-        found = _stuck(scale, shared.curve("grad_norm")) or _by_scale(scale)
+        found = _stuck(scale, shared.curve("grad_norm")) or _floored(shared, scale) or _by_scale(scale)
         return answer(NAME, [found] if found else [], "the loss scale never backs off")
     steps = sorted({e.step for e in events if e.step is not None})
     low, high = shared.run.step_range()
@@ -124,9 +126,38 @@ def _stuck(scale: Curve, grad: Curve | None) -> Finding | None:
     starts, _ = stats.runs(~grad.finite)
     begin = int(starts[-1])
     rows = len(grad) - begin
-    text = f"no gradient norm is finite from step {int(grad.steps[begin])} to the end ({rows} rows)"
+    text = f"no gradient norm is finite from step {int(grad.steps[begin])} to the end ({stats.rows(rows)})"
     text += f", with the loss scale at {stats.number(float(scale.values[-1]))}: every step is skipped"
     return finding(NAME, "endless", grad, begin, text, 0.9, numbers={"count": float(rows), "rows": float(rows)})
+
+
+def _floored(shared: Shared, scale: Curve) -> Finding | None:
+    """A scale that plunges by a thousand times and more in one go and lies there to the end, the loss with it."""
+    index = np.flatnonzero(scale.finite & (scale.values > 0))
+    if len(index) < SEARCH + ENDLESS or len(scale.restarts):
+        return None
+    x, steps = np.log2(scale.values[index]), scale.steps[index]
+    low = int(np.argmax(x <= x[-1] + 0.5))
+    tops = np.flatnonzero(x[:low] >= x[-1] + PLUNGE)
+    if not len(tops) or len(x) - low < ENDLESS or float(x[low:].max()) > x[-1] + 0.5:
+        return None
+    top = int(tops[-1])  # the fall began where it last was as high as before
+    while top > 0 and x[top - 1] - x[top] > 0.5:
+        top -= 1
+    top = max(top - 1, 0) if x[top] < x[max(top - 1, 0)] else top
+    fall = float(x[top] - x[low])
+    if top < SEARCH or low - top > PACE * fall:
+        return None
+    loss = shared.loss
+    if loss is not None:
+        after = loss.values[(loss.steps > steps[low]) & loss.finite]
+        third = max(1, len(after) // 3)
+        if len(after) and float(np.median(after[-third:])) < GOES_ON * float(np.median(after[:third])):
+            return None
+    n, row = stats.number, int(index[min(top + 1, low)])
+    text = f"loss scale plunges from {n(2.0 ** float(x[top]))} to {n(2.0 ** float(x[low]))} at step"
+    text += f" {int(scale.steps[row])} and stays there ({stats.rows(len(x) - low)}): every step is skipped"
+    return finding(NAME, "endless", scale, row, text, 0.8, numbers={"count": fall, "rows": float(len(x) - low)})
 
 
 def _told(
@@ -139,7 +170,7 @@ def _told(
     if len(starts) and ends[-1] == len(all_skip) and ends[-1] - starts[-1] >= ENDLESS:
         at = int(index[starts[-1]])
         length = int(ends[-1] - starts[-1])
-        text = f"every step is skipped from step {int(curve.steps[at])} to the end ({length} rows)"
+        text = f"every step is skipped from step {int(curve.steps[at])} to the end ({stats.rows(length)})"
         # the search for a first scale takes up to 32 halvings from the usual 2**32
         sure = MENTION if starts[-1] <= 3 and length <= FIRST_SEARCH else 0.9
         return finding(NAME, "endless", curve, at, text, sure, numbers={**numbers, "rows": float(length)})

@@ -44,7 +44,9 @@ TAU = 0.55  # Kendall, of the blocks after the turn
 HIGH, EARLY_ROWS = math.log(1.4), 30  # a rise that counts even behind a short descent, and its rows
 KEPT, HUMP = 0.5, math.log(1.25)  # share of a height that is kept to the end; a lower one is no fault by itself
 ONE_PLACE = 0.6  # share of the rise between two neighbouring blocks: more is a shift, not a climb
-
+# a rise too swift for that and too slow for a jump: blocks of the run, blocks from a tenth to nine tenths of it, height
+SWIFT_BLOCKS, SWIFT_STRETCH, SWIFT = 144, 3, math.log(1.5)
+WANDER = 0.35  # of such a rise: as much up before it or down behind it is a loss that wanders
 
 MODEST, CAME = math.log(1.25), 0.15  # a rise below it, of which the last third of the run has less than this share
 
@@ -54,18 +56,25 @@ def look(shared: Shared) -> Scan:
         return blind(NAME, gap)
     rows = int(shared.good.sum())
     if rows < LEAST:
-        return blind(NAME, f"only {rows} rows of loss, {LEAST} are needed to see a slow rise")
+        return blind(NAME, f"only {stats.rows(rows)} of loss, {LEAST} are needed to see a slow rise")
     out: list[Finding] = []
     for line in shared.lineages:
         if len(line) >= LEAST:
             out += _in_line(shared, line)
-    return answer(NAME, out, f"{rows} rows of loss, no lasting rise")
+    return answer(NAME, out, f"{stats.rows(rows)} of loss, no lasting rise")
 
 
 def _in_line(shared: Shared, line: np.ndarray) -> list[Finding]:
     loss, dom = shared.loss, shared.domain
     assert loss is not None
     x = dom.x(loss.values[line])
+    return _slow(shared, line, x) or _swift(shared, line, x)
+
+
+def _slow(shared: Shared, line: np.ndarray, x: np.ndarray) -> list[Finding]:
+    """A rise that takes at least a tenth of the run."""
+    loss, dom = shared.loss, shared.domain
+    assert loss is not None
     size = max(1, len(x) // BLOCKS)
     blocks = stats.block_medians(x, size)
     n = len(blocks)
@@ -129,6 +138,50 @@ def _in_line(shared: Shared, line: np.ndarray) -> list[Finding]:
         "z": rise / noise,
     }
     return [finding(NAME, "climb", loss, index, text, sure, numbers=numbers)]
+
+
+def _swift(shared: Shared, line: np.ndarray, x: np.ndarray) -> list[Finding]:
+    """A high rise over some tens to hundreds of rows, of which at least half is kept: no jump, and soon over."""
+    loss, dom = shared.loss, shared.domain
+    assert loss is not None
+    coarse = stats.block_medians(x[:: max(1, len(x) // 4096)], 16)
+    if float(np.median(coarse[-3:]) - coarse.min()) < 0.5 * KEPT * SWIFT:
+        return []
+    size = max(1, len(x) // SWIFT_BLOCKS)
+    blocks = stats.block_medians(x, size)
+    smooth = np.median(np.lib.stride_tricks.sliding_window_view(np.pad(blocks, 1, mode="edge"), 3), axis=1)
+    n, low = len(blocks), int(np.argmin(smooth))
+    tail = max(2, n // 16)
+    top = float(smooth[low:].max() - smooth[low])
+    noise = max(stats.diff_sigma(blocks), 1.25 * stats.diff_sigma(x) / math.sqrt(size), 1e-5)
+    if top < max(SWIFT, Z * noise) or float(np.median(blocks[-tail:]) - smooth[low]) < KEPT * top:
+        return []
+    high = low + int(np.argmax(smooth[low:] - smooth[low] >= 0.9 * top))
+    foot = high - int(np.argmax((smooth[low : high + 1] - smooth[low] <= 0.1 * top)[::-1]))
+    rising = smooth[foot : high + 1]
+    if high - foot < SWIFT_STRETCH or stats.trend(rising) < TAU or float(np.max(np.diff(rising))) > ONE_PLACE * top:
+        return []
+    came_down = float(np.median(x[:3]) - smooth[low]) >= max(0.25 * top, 4.0 * noise)
+    known = foot * size >= EARLY_ROWS and foot >= 0.08 * n and came_down and n - high >= tail
+    if not known or shared.no_measure or shared.has("kl") or not dom.log or _carried(shared, line, low * size, top):
+        return []
+    index, end = int(line[_turn(x, foot * size, min((high + 1) * size, len(x)))]), min((high + 1) * size, len(x)) - 1
+    begin, until = int(loss.steps[index]), int(loss.steps[line[end]])
+    sure = MENTION if _with_lr(shared, begin, until) else 0.8
+    old, new = dom.value(float(smooth[low])), dom.value(float(smooth[low]) + top)
+    if new - old < 0.02 * abs(float(np.median(loss.values[line[:3]]))) or _wanders(smooth, low, high, WANDER * top):
+        return []
+    text = f"loss climbs from {stats.number(old)} at step {begin} to {stats.number(new)} at step {until} without a jump"
+    numbers = {"level_lowest": old, "level_at_end": new, "rise_share": (high - foot) / n, "z": top / noise}
+    return [finding(NAME, "climb", loss, index, text, sure, numbers=numbers)]
+
+
+def _wanders(smooth: np.ndarray, low: int, high: int, much: float) -> bool:
+    """True where the curve rises before its lowest place, or falls behind its rise, by `much`: it goes up and down."""
+    before, after = smooth[:low], smooth[high:]
+    rises = before - np.minimum.accumulate(before) if len(before) else before
+    falls = np.maximum.accumulate(after) - after
+    return bool(rises.max(initial=0.0) > much or falls.max(initial=0.0) > much)
 
 
 def _carried(shared: Shared, line: np.ndarray, low: int, rise: float) -> bool:

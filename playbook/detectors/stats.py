@@ -268,3 +268,8 @@ def uniform_name(value: float, classes: int | None, tolerance: float) -> str:
 def number(value: float) -> str:
     """A number for people: four significant digits."""
     return f"{value:.4g}"
+
+
+def rows(n: int) -> str:
+    """`1 row`, `12 rows`."""
+    return "1 row" if n == 1 else f"{n} rows"

@@ -30,6 +30,9 @@ BACK_STEPS = 200  # D3-stop-1: not back within 100-200 steps is no transient
 BACK_ROWS = 5  # sparse logs: a transient may take this many rows
 # rows of a fresh start: no spike at all / none that recovers (healthy runs bump to 1.3..2.5 times the first loss)
 EARLY_ROWS, BUMP_ROWS = 10, 50
+# ... but a run that has come down quietly for some rows and then doubles far beyond its noise is no longer starting
+CALM_ROWS, CALM_RISE, Z_CALM = 16, math.log(2.0), 15.0
+FOOT = 0.1  # of a rise: what has come before the row that shows it, or it begins there
 MOST_OF = 0.7  # of the rise to the level after it
 MOST = 200  # excursions of one segment; more is a noisy curve
 
@@ -66,7 +69,8 @@ class Excursion:
 def ordinary(seg: Segment, e: Excursion) -> bool:
     """True for the bump of the first steps, and for rows after a resume that the detector of resumes judges."""
     if seg.kind in ("first", "init"):
-        return e.row < EARLY_ROWS or (e.row < BUMP_ROWS and not e.lasting)
+        calm = e.row >= CALM_ROWS and e.rise >= CALM_RISE and e.z >= Z_CALM
+        return e.row < EARLY_ROWS or (e.row < BUMP_ROWS and not e.lasting and not calm)
     return e.row < 3 and e.rise < 2.0 * RISE_BIG
 
 
@@ -134,9 +138,10 @@ def _follow(
     """Follow one candidate to its end; the position from which to look for the next."""
     n = len(x)
     start = at
-    while start > least and x[start - 1] - base[start - 1] > 3.0 * sigma[start - 1]:
+    part = FOOT * float(x[at] - base[at])
+    while start > least and x[start - 1] - base[start - 1] > max(3.0 * sigma[start - 1], part):
         start -= 1
-    start = _foot(x, start, max(least, at - 32), float(base[start]))
+    start = _foot(x, start, max(least, at - 32), float(base[start]), float(x[at]))
     level, noise = float(base[start]), float(sigma[at])
     tolerance = max(3.0 * noise, min(math.log(1.1), 0.3 * float(x[at] - level)))
     end = _return(x, at, level + tolerance)
@@ -176,7 +181,7 @@ def _follow(
     return found, (start + stats.WINDOW if lasting else max(stop, at + 1))
 
 
-def _foot(x: np.ndarray, start: int, least: int, level: float) -> int:
+def _foot(x: np.ndarray, start: int, least: int, level: float, height: float) -> int:
     """The row where a gradual rise begins: behind the last row near the lowest level of the rows just before.
 
     A trailing level lags behind a descent, so that the first part of a rise still lies below it.
@@ -189,6 +194,8 @@ def _foot(x: np.ndarray, start: int, least: int, level: float) -> int:
     near = np.flatnonzero(before <= limit)
     if not len(near) or limit >= level:
         return start  # the trailing level does not lag
+    if before[-1] - low < FOOT * (height - low):
+        return start  # at once: noise that wanders before a jump is no part of it
     return least + int(near[-1]) + 1
 
 

@@ -2,8 +2,10 @@
 
 What it sees
     Tokens, samples or iterations a second (or the step time, turned round): `drops` where the speed falls by a
-    fifth and more against its level before and is still low at the end; `steady` otherwise. Where the time spent
-    waiting for data was logged beside the step time, `data-bound` or `data-fast`: its share in the last rows.
+    fifth and more against its level before and is still low at the end, where it leaves its level and declines by
+    three tenths, or where rows that take a multiple of the usual time set in and cost a fifth; `steady` otherwise.
+    Where the time spent waiting for data was logged beside the step time, `data-bound` or `data-fast`: its share in
+    the last rows.
 Why it matters
     Throughput drops without any effect on the loss when a GPU throttles, a link degrades or the input stalls
     (D0-hw-3); it costs as much as a crash and nobody gets a traceback.
@@ -38,6 +40,11 @@ BLOCKS = 100
 START = 0.05  # of the rows: not looked at
 WAITS, FAST = 0.2, 0.05  # share of the step: the loader sets the pace, or it does not
 LOW_ROWS = 12  # a shorter slow stretch is a pause
+DECLINE, FALLING = math.log(0.7), -0.6  # of the level at the start, and Kendall's tau of the blocks
+AT_LEVEL = 0.15  # share of a decline that the first tenth may have: a running average falls most at first
+STALL, SOME, NONE = 2.0, 0.08, 0.03  # times the usual time; share of such rows behind the change and before it
+COST, STALLS = 0.2, 10  # of the usual time that they cost on the average, and how many there must be
+REGULAR = 0.7  # of the gaps that are the usual one: evaluations, checkpoints
 
 
 def look(shared: Shared) -> Scan:
@@ -48,15 +55,17 @@ def look(shared: Shared) -> Scan:
         return blind(NAME, "no positive value of throughput or step time")
     index = np.flatnonzero(curve.finite & (curve.values > 0))
     if len(index) < LEAST:
-        return blind(NAME, f"only {len(index)} rows of {curve.metric}, {LEAST} are needed")
+        return blind(NAME, f"only {stats.rows(len(index))} of {curve.metric}, {LEAST} are needed")
     index = index[max(3, int(START * len(index))) :]
     x = sign * np.log(curve.values[index])
     found = _drop(shared, curve, index, x, sign)
+    if found is None or found.confidence <= MENTION:
+        found = _decline(shared, curve, index, x, sign) or _stalls(curve, index, x) or found
     waits = _waits(shared)
     if found is not None:
         return answer(NAME, [found, *waits], "")
     middle = stats.number(float(np.median(curve.values[index])))
-    text = f"{curve.metric} stays at its level (median {middle}, {len(index)} rows)"
+    text = f"{curve.metric} stays at its level (median {middle}, {stats.rows(len(index))})"
     return answer(NAME, [finding(NAME, "steady", curve, int(index[-1]), text, 0.85), *waits], "")
 
 
@@ -74,7 +83,7 @@ def _waits(shared: Shared) -> list[Finding]:
     kind = "data-bound" if share > WAITS else "data-fast" if 0 <= share < FAST else None
     if kind is None or share > 1.0:
         return []
-    text = f"{share:.0%} of the step is spent waiting for data in the last {int(good.sum())} rows"
+    text = f"{share:.0%} of the step is spent waiting for data in the last {stats.rows(int(good.sum()))}"
     return [finding(NAME, kind, data, int(own[0]), text, 0.85, numbers={"share": share})]
 
 
@@ -135,6 +144,59 @@ def _drop(shared: Shared, curve: Curve, index: np.ndarray, x: np.ndarray, sign: 
     text += f", {1 - math.exp(low - high):.0%} slower, up to the end"
     numbers = {"before": old, "after": new, "share_lost": 1 - math.exp(low - high)}
     return finding(NAME, "drops", curve, row, text, sure, numbers=numbers)
+
+
+def _decline(shared: Shared, curve: Curve, index: np.ndarray, x: np.ndarray, sign: float) -> Finding | None:
+    """A speed that leaves its level and goes down, little by little, to the end."""
+    few = x[:: max(1, len(x) // 4096)]
+    part = max(1, len(few) // 10)
+    if float(np.median(few[-part:]) - np.median(few[:part])) > 0.8 * DECLINE:
+        return None
+    size = max(1, len(x) // BLOCKS)
+    blocks = stats.block_medians(x, size)
+    tenth = max(3, len(blocks) // 10)
+    high, low = float(np.median(blocks[:tenth])), float(np.median(blocks[-tenth:]))
+    noise = max(stats.diff_sigma(blocks), 1e-3)
+    if low - high > DECLINE or high - low < Z * noise or stats.trend(blocks) > FALLING:
+        return None
+    at = stats.hinge(-blocks, True)
+    if at < tenth // 2 or high - float(np.median(blocks[tenth : 2 * tenth])) > AT_LEVEL * (high - low):
+        return None
+    row = int(index[min(at * size, len(index) - 1)])
+    moved = [c for m in ("batch_size", "seq_len") if (c := shared.curve(m)) is not None and np.ptp(c.values) > 0]
+    n = stats.number
+    text = f"{curve.metric} declines from {n(math.exp(sign * high))} at step {int(curve.steps[row])}"
+    text += f" to {n(math.exp(sign * low))} at the end, {1 - math.exp(low - high):.0%} slower"
+    numbers = {"before": math.exp(sign * high), "after": math.exp(sign * low), "share_lost": 1 - math.exp(low - high)}
+    return finding(NAME, "drops", curve, row, text, MENTION if moved else 0.75, numbers=numbers)
+
+
+def _stalls(curve: Curve, index: np.ndarray, x: np.ndarray) -> Finding | None:
+    """Rows that take a multiple of the usual time, from some row on and too many to be pauses: the input stalls."""
+    usual = float(np.median(x[:: max(1, len(x) // stats.SAMPLE)]))
+    slow = x < usual - math.log(STALL)
+    if slow.mean() < SOME / 10:
+        return None
+    took = np.exp(np.clip(usual - x, -3.0, 3.0))
+    rest = np.cumsum(slow - slow.mean())
+    begin = int(np.argmin(rest)) + 1 if rest.min() < 0 else 0
+    last = slow[-max(1, (len(slow) - begin) // 3) :]
+    many = int(slow[begin:].sum()) >= STALLS and begin >= 2 * STALLS
+    if not many or slow[begin:].mean() < SOME or slow[:begin].mean() > NONE or last.mean() < SOME / 2:
+        return None
+    gaps = np.diff(np.flatnonzero(slow[begin:]))
+    cost = float(took[begin:].mean() - np.mean(took[:begin]))
+    even = float(np.mean(np.abs(gaps - np.median(gaps)) <= 1)) > REGULAR and float(np.median(gaps)) > 2.0
+    if cost < COST or even:
+        return None
+    row = int(index[begin])
+    text = (
+        f"{int(slow[begin:].sum())} of the last {stats.rows(len(slow) - begin)} take more than "
+        f"{STALL:g} times the usual time"
+    )
+    text += f", from step {int(curve.steps[row])} on; they cost {cost:.0%} of it on the average"
+    numbers = {"share_of_rows": float(slow[begin:].mean()), "share_lost": cost / (1.0 + cost)}
+    return finding(NAME, "drops", curve, row, text, 0.75, numbers=numbers)
 
 
 def _explained(shared: Shared, step: int) -> bool:
