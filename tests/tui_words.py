@@ -13,7 +13,7 @@ from textual.binding import Binding
 
 from playbook.faces.drill_screen import KIND_WORDS
 from playbook.faces.tui import registry
-from playbook.faces.tui.cards import _ASK
+from playbook.faces.tui.card_view import ASK
 from playbook.faces.tui.curve import CurveView
 from playbook.faces.tui.entry_text import KINDS
 from playbook.faces.tui.palette import _ACTIONS
@@ -72,7 +72,7 @@ def texts() -> set[str]:
                 found |= set(_bound(vars(value).get("BINDINGS", ())))
         for name in ("_ASKING", "_DONE", "_HEALTHY", "_LOOKING", "_CHOOSING", "_OVER"):
             found |= {words for _, words, _ in getattr(module, name, ())}
-    found |= {words for hints in _ASK.values() for _, words, _ in hints} | set(_WORDS.values())
+    found |= {words for hints in ASK.values() for _, words, _ in hints} | set(_WORDS.values())
     found |= {*KIND_WORDS.values(), *WEIGHTS, *DEPTHS.values(), *(t.title for t in TEMPLATES.values()), *LAYERS}
     for entry in registry.SCREENS:
         found |= {entry.command, entry.help}

@@ -38,6 +38,7 @@ NOTHING = 0.02  # nats: what no order of words leaves
 REGRESSION = 1e-3  # below it a loss of unknown kind is a squared error
 COLLAPSE = 0.2  # of the level
 ROWS = 8  # in which a collapse happens
+AT_ONCE, STAYS = 0.05, 8  # of the level, in one row and for good, and rows on each side: so deep that few rows tell
 
 
 def look(shared: Shared) -> Scan:
@@ -47,13 +48,13 @@ def look(shared: Shared) -> Scan:
     assert loss is not None
     rows = int(shared.good.sum())
     if rows < LEAST:
-        return blind(NAME, f"only {rows} rows of loss, {LEAST} are needed")
+        return blind(NAME, f"only {stats.rows(rows)} of loss, {LEAST} are needed")
     out: list[Finding] = []
     if shared.domain.log:
         for line in shared.lineages:
             if len(line) >= LEAST:
                 out += _in_line(shared, line)
-    return answer(NAME, out, f"{rows} rows of loss, none implausibly low")
+    return answer(NAME, out, f"{stats.rows(rows)} of loss, none implausibly low")
 
 
 def _in_line(shared: Shared, line: np.ndarray) -> list[Finding]:
@@ -86,6 +87,8 @@ def _in_line(shared: Shared, line: np.ndarray) -> list[Finding]:
             out.append(
                 finding(NAME, "too-low", loss, index, text, sure, numbers={"level_before": level, "level": floor})
             )
+    if not out and (sudden := _at_once(shared, line, v)):
+        return [sudden]
     known = _vocabulary(shared)
     fresh = FRESH[0] <= first <= FRESH[1] if known is None else abs(first - known) < 0.2 * known
     if not out and fresh and last < LOW:
@@ -99,6 +102,24 @@ def _in_line(shared: Shared, line: np.ndarray) -> list[Finding]:
             sure = 0.75
         out.append(finding(NAME, "too-low", loss, index, text, sure, numbers={"first": first, "level": last}))
     return out
+
+
+def _at_once(shared: Shared, line: np.ndarray, v: np.ndarray) -> Finding | None:
+    """A fall in one row from a quiet level to a small part of all that came before, never to come back."""
+    loss = shared.loss
+    assert loss is not None
+    least, most = np.minimum.accumulate(v), np.maximum.accumulate(v[::-1])[::-1]
+    deep = np.flatnonzero(most[1:] < AT_ONCE * least[:-1]) + 1
+    if not len(deep):
+        return None
+    begin = int(deep[0])
+    step = int(loss.steps[line[begin]])
+    if begin < STAYS or len(v) - begin < STAYS or shared.near_epoch(step) or shared.no_measure:
+        return None
+    level, floor = float(np.median(v[begin - STAYS : begin])), float(np.median(v[begin:]))
+    text = f"loss falls from {stats.number(level)} to {stats.number(floor)} in one row at step {step}"
+    numbers = {"level_before": level, "level": floor}
+    return finding(NAME, "too-low", loss, int(line[begin]), text, 0.75, numbers=numbers)
 
 
 def _vocabulary(shared: Shared) -> float | None:

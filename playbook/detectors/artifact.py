@@ -60,7 +60,7 @@ def look(shared: Shared) -> Scan:
     if len(line) < LEAST:
         if factors:
             return answer(NAME, factors, "")
-        return blind(NAME, f"only {len(line)} rows of loss in one piece, {LEAST} are needed")
+        return blind(NAME, f"only {stats.rows(len(line))} of loss in one piece, {LEAST} are needed")
     part = line[len(line) // 5 :][-MOST:]
     x = shared.domain.x(loss.values[part])
     # the slow part: medians of windows wide against an average, joined by straight lines

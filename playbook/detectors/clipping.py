@@ -50,7 +50,7 @@ def look(shared: Shared) -> Scan:
     index = np.flatnonzero(grad.finite)
     v = grad.values[index]
     if len(v) < LEAST:
-        return blind(NAME, f"only {len(v)} rows of the gradient norm, {LEAST} are needed")
+        return blind(NAME, f"only {stats.rows(len(v))} of the gradient norm, {LEAST} are needed")
     scaled = _scaled(shared, grad)
     # the first tenth is the start of the run
     late = v[len(v) // 10 :]

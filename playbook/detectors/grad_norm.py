@@ -55,12 +55,12 @@ def look(shared: Shared) -> Scan:
         return answer(NAME, [dead], "")
     begin = onset_of(shared)
     if begin is None:
-        return answer(NAME, out, f"{len(grad)} rows; no loss fault to look before")
+        return answer(NAME, out, f"{stats.rows(len(grad))}; no loss fault to look before")
     found = _before(shared, grad, begin)
     if found is None:
         if alive := _alive(grad):
             return answer(NAME, [alive], "")
-        return blind(NAME, f"fewer than {LEAST} rows of the gradient norm before the onset at step {begin.step}")
+        return blind(NAME, f"fewer than {stats.rows(LEAST)} of the gradient norm before the onset at step {begin.step}")
     return answer(NAME, [found], "")
 
 
@@ -70,7 +70,7 @@ def _dead(grad: Curve) -> Finding | None:
         return None
     index = int(np.flatnonzero(grad.finite)[0])
     zeros = int(np.sum(v <= DEAD))
-    text = f"gradient norm is {stats.number(float(v[0]))} from the first row on ({zeros} of {len(v)} rows)"
+    text = f"gradient norm is {stats.number(float(v[0]))} from the first row on ({zeros} of {stats.rows(len(v))})"
     return finding(
         NAME, "dead-from-start", grad, index, text, 0.95, numbers={"median": float(np.median(v)), "rows": float(len(v))}
     )

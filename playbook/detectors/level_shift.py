@@ -46,11 +46,11 @@ def look(shared: Shared) -> Scan:
         return blind(NAME, gap)
     rows = int(shared.good.sum())
     if rows < LEAST:
-        return blind(NAME, f"only {rows} rows of loss, {LEAST} are needed for two levels")
+        return blind(NAME, f"only {stats.rows(rows)} of loss, {LEAST} are needed for two levels")
     out: list[Finding] = []
     for line in shared.lineages:
         out += _in_line(shared, line)
-    return answer(NAME, out, f"{rows} rows of loss without a sudden change of level")
+    return answer(NAME, out, f"{stats.rows(rows)} of loss without a sudden change of level")
 
 
 def _in_line(shared: Shared, line: np.ndarray) -> list[Finding]:

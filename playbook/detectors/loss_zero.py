@@ -51,7 +51,7 @@ def look(shared: Shared) -> Scan:
     silent = bool(len(norms)) and float(np.median(np.abs(norms))) < 1e-9
     found: list[Finding] = []
     if zero[0] and zero[: min(len(zero), 50)].mean() > 0.9 and zero.mean() > 0.5:
-        text = f"loss is exactly 0.0 from the first row, {int(zero.sum())} of {len(v)} rows"
+        text = f"loss is exactly 0.0 from the first row, {int(zero.sum())} of {stats.rows(len(v))}"
         text += ", and so is the gradient norm" if silent else ""
         sure = 0.97 if silent else 0.9
         if grad is not None and not grad.finite.any():
@@ -77,7 +77,7 @@ def look(shared: Shared) -> Scan:
         )
     if grad is not None:
         found += _no_label(shared, loss, grad)
-    return answer(NAME, found, f"{len(v)} rows of loss, not at zero")
+    return answer(NAME, found, f"{stats.rows(len(v))} of loss, not at zero")
 
 
 def _no_label(shared: Shared, loss: Curve, grad: Curve) -> list[Finding]:
@@ -95,7 +95,7 @@ def _no_label(shared: Shared, loss: Curve, grad: Curve) -> list[Finding]:
     if not ordinary.any() or end == len(loss):
         if end - begin < LEAST or (ordinary.any() and not ordinary[max(0, begin - 8) : begin].any()):
             return []
-        text = f"loss and gradient norm are exactly 0 from step {step} on ({end - begin} rows): no label counts"
+        text = f"loss and gradient norm are exactly 0 from step {step} on ({stats.rows(end - begin)}): no label counts"
         return [finding(NAME, "no-label", loss, begin, text, 0.85, numbers=numbers)]
     before, after = loss.values[max(0, begin - 16) : begin], loss.values[end : end + 16]
     before, after = (part[np.isfinite(part) & (part != 0.0)] for part in (before, after))
@@ -120,7 +120,7 @@ def _turns(shared: Shared, index: np.ndarray, v: np.ndarray, zero: np.ndarray) -
     if rows < LEAST:
         return []
     step = int(loss.steps[index[begin]])
-    text = f"loss is {stats.number(level)} up to step {step} and exactly 0.0 from then on ({rows} rows)"
+    text = f"loss is {stats.number(level)} up to step {step} and exactly 0.0 from then on ({stats.rows(rows)})"
     sure = 0.85 if level > SHRUNK * first else MENTION
     if grad is None:
         sure = min(sure, 0.65)  # may hide a NaN: the norm would tell

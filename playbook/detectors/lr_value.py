@@ -75,7 +75,7 @@ def look(shared: Shared) -> Scan:
         if zero.all() or (len(middle) and middle.mean() > ZERO_SHARE):
             starts, _ = stats.runs(zero)
             at = int(index[starts[-1]]) if not zero.all() else int(index[0])
-            text = f"learning rate is 0 in {int(zero.sum())} of {len(v)} rows"
+            text = f"learning rate is 0 in {int(zero.sum())} of {stats.rows(len(v))}"
             out.append(finding(NAME, "zero", lr, at, text, 0.9, numbers={"rows": float(zero.sum())}))
         begins = int(lr.steps[index[0]]) <= max(20, 2 * lr.spacing, EARLY * float(lr.steps.max()))
         if highest > 0 and begins:

@@ -50,7 +50,8 @@ def look(shared: Shared) -> Scan:
         if len(zero) and zero.mean() > 0.9:
             at = int(np.flatnonzero(aux.finite & (aux.values == 0.0))[0])
             text = (
-                f"auxiliary loss is 0.0 in {int((v == 0).sum())} of {len(v)} rows although there are experts to balance"
+                f"auxiliary loss is 0.0 in {int((v == 0).sum())} of {stats.rows(len(v))} "
+                "although there are experts to balance"
             )
             out.append(finding(NAME, "aux-zero", aux, at, text, 0.8))
     return answer(NAME, out, "expert load and auxiliary loss are ordinary")

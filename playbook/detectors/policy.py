@@ -71,12 +71,12 @@ def look(shared: Shared) -> Scan:
         return blind(NAME, "only a KL, which other models log as well")
     rows = max(int(c.finite.sum()) for c in (reward, kl, entropy) if c is not None)
     if rows < LEAST:
-        return blind(NAME, f"only {rows} rows of reward and KL, {LEAST} are needed")
+        return blind(NAME, f"only {stats.rows(rows)} of reward and KL, {LEAST} are needed")
     found = [c for c in (_reward(reward), _kl(kl), *_entropy(entropy)) if c is not None]
     if not any(c.sure >= DOUBTFUL for c in found):
         found = []  # weak signs confirm a strong one and nothing else
     out = [_told(shared, change, found) for change in found]
-    return answer(NAME, out, f"{rows} rows of reward, KL and entropy, none collapses")
+    return answer(NAME, out, f"{stats.rows(rows)} of reward, KL and entropy, none collapses")
 
 
 def _told(shared: Shared, change: Change, found: list[Change]) -> Finding:

@@ -42,12 +42,12 @@ def look(shared: Shared) -> Scan:
     lr = shared.curve("lr")
     assert lr is not None
     if int(lr.finite.sum()) < LEAST:
-        return blind(NAME, f"only {int(lr.finite.sum())} rows of the learning rate")
+        return blind(NAME, f"only {stats.rows(int(lr.finite.sum()))} of the learning rate")
     resumed = [f for at in lr.restarts.tolist() for f in _at_restart(shared, lr, at)][:10]
     breaks = _breaks(shared, lr)
     out = resumed + breaks + ([] if resumed or breaks else _outgrows(lr))
     if not any(f.kind == "leaves" for f in out):
-        text = f"learning rate takes a smooth course over {len(lr)} rows"
+        text = f"learning rate takes a smooth course over {stats.rows(len(lr))}"
         out.append(finding(NAME, "follows", lr, len(lr) - 1, text, 0.8))
     return answer(NAME, out, "")
 

@@ -57,7 +57,7 @@ def look(shared: Shared) -> Scan:
     loss = shared.loss
     assert loss is not None
     if int(shared.good.sum()) < LEAST:
-        return blind(NAME, f"only {int(shared.good.sum())} rows of loss, {LEAST} are needed to know its level")
+        return blind(NAME, f"only {stats.rows(int(shared.good.sum()))} of loss, {LEAST} are needed to know its level")
     out: list[Finding] = []
     passing: list[tuple[Excursion, float]] = []
     slow = [e for seg, e in shared.excursions if e.rows >= SLOW_ROWS and e.rise > 0 and not ordinary(seg, e)]
@@ -78,7 +78,7 @@ def look(shared: Shared) -> Scan:
             out.append(_told(loss, e, kind, sure))
     out += _many(shared, loss, passing)
     out += _form(shared, out)
-    return answer(NAME, out, f"{int(shared.good.sum())} rows of loss, none leaves its level")
+    return answer(NAME, out, f"{stats.rows(int(shared.good.sum()))} of loss, none leaves its level")
 
 
 def _soon_back(e: Excursion, all_of: list[tuple[Segment, Excursion]]) -> bool:
@@ -130,7 +130,7 @@ def _told(loss: Curve, e: Excursion, kind: str, sure: float) -> Finding:
     n = stats.number
     text = f"loss rises from {n(e.base)} to {n(e.top)} at step {step} ({e.z:.0f} sigma)"
     if kind == "transient":
-        text += f", back after {e.rows} rows" if e.recovered else ", and the log ends"
+        text += f", back after {stats.rows(e.rows)}" if e.recovered else ", and the log ends"
     elif e.recovered:
         text += f", back only after {e.steps} steps"
     else:
@@ -167,11 +167,11 @@ def _form(shared: Shared, told: list[Finding]) -> list[Finding]:
     kept = float(np.median(x[-len(x) // 3 :])) / max(float(np.median(x[:UPHILL])), 1e-9)
     n = stats.number
     if e.recovered and len(x) <= 2:
-        kind, what = "one-row", f"is back after {len(x)} rows"
+        kind, what = "one-row", f"is back after {stats.rows(len(x))}"
     elif to_peak >= UPHILL and first < LOST:
-        kind, what = "builds-up", f"takes {to_peak} rows to its peak"
+        kind, what = "builds-up", f"takes {stats.rows(to_peak)} to its peak"
     elif to_peak <= AT_ONCE and e.recovered and len(x) > UPHILL:
-        kind, what = "relaxes", f"jumps at once and takes {len(x)} rows to come back"
+        kind, what = "relaxes", f"jumps at once and takes {stats.rows(len(x))} to come back"
     elif not e.recovered and first >= LOST and len(x) >= 3 * UPHILL and kept > KEPT:
         kind, what = "step", f"jumps at once and stays at {n(e.after)}"
     elif to_peak <= AT_ONCE and len(x) > UPHILL:

@@ -173,7 +173,8 @@ def print_interview_end(sittings: Sequence[Sat], out: Console, w: Words) -> None
 
 def print_progress(answers: Sequence[Answer], due: int, known: int, every: int, out: Console, w: Words) -> None:
     """How it goes: due cards, weak spots, calibration."""
-    head = w("{n} answers, {known} of {every} cards met, {due} due", n=len(answers), known=known, every=every, due=due)
+    head = w.count(len(answers), "1 answer", "{n} answers")
+    head += w(", {known} of {every} cards met, {due} due", known=known, every=every, due=due)
     out.print(f"[bold]{head}[/]")
     if not answers:
         out.print(w("start with `playbook quiz`"))

@@ -32,6 +32,11 @@ class Words:
         return one if n == 1 and self.code == ENGLISH else self(many, n=n)
 
 
+def number(n: int, one: str, many: str = "") -> str:
+    """`number(1, "page")` is 1 page, `number(2, "page")` 2 pages: for lines that are English in every language."""
+    return f"{n} {one if n == 1 else many or one + 's'}"
+
+
 @lru_cache
 def words(code: str | None = None) -> Words:
     """The words of `code`, or of PLAYBOOK_LANG. Raises `PlaybookError` for a language that the book does not have."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 
 from playbook.faces.cli import common
+from playbook.faces.words import number
 
 
 @click.command(short_help="Which of many ranks went wrong first? On DuckDB, ClickHouse, Spark.")
@@ -74,8 +75,8 @@ def fleet(
     if len(verdict.problems) > 5:
         click.echo(f"... and {len(verdict.problems) - 5} more of this kind", err=True)
     click.echo(
-        f"{metric} of {extent.ranks} ranks, steps {extent.first_step}..{extent.last_step}, {extent.rows} rows, "
-        f"on {verdict.engine}"
+        f"{metric} of {number(extent.ranks, 'rank')}, steps {extent.first_step}..{extent.last_step}, "
+        f"{number(extent.rows, 'row')}, on {verdict.engine}"
     )
     for found in verdict.findings:
         click.echo(f"  {found.kind:10}{found.because}")

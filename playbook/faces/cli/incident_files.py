@@ -9,6 +9,7 @@ import click
 
 from playbook.errors import PlaybookError
 from playbook.faces.cli import common
+from playbook.faces.words import number
 
 
 @click.command()
@@ -63,7 +64,7 @@ def export(
     if as_json:
         common.emit({"file": str(out), "incidents": done.incidents, "removed": done.removed, "left_out": done.left_out})
         return 0
-    click.echo(f"{out}: {len(done.incidents)} incidents")
+    click.echo(f"{out}: {number(len(done.incidents), 'incident')}")
     _say_removed(done.removed)
     for line in done.left_out:
         click.echo(f"  left out  {line}")

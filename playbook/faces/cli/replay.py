@@ -9,6 +9,7 @@ import click
 
 from playbook.errors import PlaybookError
 from playbook.faces.cli import common
+from playbook.faces.words import number
 
 if TYPE_CHECKING:
     from playbook.incidents.record import Sentence
@@ -93,9 +94,8 @@ def _print(results: list[Replayed], changed: list[Replayed], gone: list[str], wr
     for path in written:
         click.echo(f"written: {path}")
     incidents = sum(r.kind == "incident" for r in results)
-    click.echo(
-        f"{incidents} incidents and {len(results) - incidents} case studies replayed: {len(changed)} verdicts changed"
-    )
+    cases = number(len(results) - incidents, "case study", "case studies")
+    click.echo(f"{number(incidents, 'incident')} and {cases} replayed: {number(len(changed), 'verdict')} changed")
 
 
 def words_of(said: Sentence | None) -> str:

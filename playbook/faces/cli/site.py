@@ -9,6 +9,7 @@ import click
 
 from playbook.errors import PlaybookError
 from playbook.faces.cli import common
+from playbook.faces.words import number
 
 
 @click.group(short_help="Build or serve the static site of playbooks.")
@@ -86,7 +87,9 @@ def build(
         )
     else:
         size = built.bytes / 1e6
-        click.echo(f"{built.pages} pages, {len(incidents)} incidents, {size:.1f} MB in {seconds:.1f} s")
+        click.echo(
+            f"{number(built.pages, 'page')}, {number(len(incidents), 'incident')}, {size:.1f} MB in {seconds:.1f} s"
+        )
         click.echo(f"open {built.out / 'index.html'}")
     return 0
 

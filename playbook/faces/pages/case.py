@@ -124,5 +124,5 @@ def _known(shelf: Shelf, case: Case) -> Section | None:
     )
     if not rows:
         return None
-    fold = Fold(w("{n} answers", n=len(rows)), (Table((w("Signal"), w("Outcome")), rows),))
+    fold = Fold(w.count(len(rows), "1 answer", "{n} answers"), (Table((w("Signal"), w("Outcome")), rows),))
     return Section("answers", w("What is known about it"), (fold,))

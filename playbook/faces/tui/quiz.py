@@ -163,8 +163,8 @@ class Quiz(Page):
 
         w = self.w
         every = len(s.deck.specs)
-        text = w("{n} answers, {known} of {every} cards met, {due} due", n=len(s.answers), known=s.met, every=every,
-                 due=s.due)  # fmt: skip
+        text = w.count(len(s.answers), "1 answer", "{n} answers")
+        text += w(", {known} of {every} cards met, {due} due", known=s.met, every=every, due=s.due)
         lines = [Content.styled(text, "bold")]
         if s.fault:
             lines.append(Content.styled(f"! {s.fault}", "$warning"))

@@ -234,7 +234,7 @@ class Watch(Page):
             )
         rows.fill(shown or [("", Content.styled(self.w("nothing happened yet"), "$foreground-muted"))])
         count = self.tail.alarm.count if self.tail is not None else 0
-        rule(rows, self.w("News"), self.w("{n} incidents", n=count) if count else "")
+        rule(rows, self.w("News"), self.w.count(count, "1 incident", "{n} incidents") if count else "")
 
     # what the person does
 
