@@ -50,7 +50,8 @@ class Tipping:
 def reasons(tables: Tables, belief: Belief, cause: int) -> tuple[list[Reason], list[Reason]]:
     """(for, against), strongest first."""
     column = belief.ratios[:, cause]
-    rows = [Reason(e.signal, e.state, float(column[k]), e.because) for k, e in enumerate(belief.used)]
+    telling = [(belief.used[k], float(column[k])) for k in np.flatnonzero(np.abs(column) >= REASON)]
+    rows = [Reason(e.signal, e.state, weight, e.because) for e, weight in telling]
     pro = sorted((r for r in rows if r.weight >= REASON), key=lambda r: (-r.weight, r.signal))
     con = sorted((r for r in rows if r.weight <= -REASON), key=lambda r: (r.weight, r.signal))
     return pro, con

@@ -122,18 +122,26 @@ def diagnose_document(
             "gpu_hours": diagnosis.next.cost.gpu_hours,
             "gain": round(diagnosis.next.gain, 4),
         },
-        "trial": None
-        if diagnosis.trial is None
-        else {
-            "fix": diagnosis.trial.fix,
-            "chance": round(diagnosis.trial.chance, 4),
-            "cost_minutes": round(diagnosis.trial.minutes, 1),
-            "minutes_if_tried": round(diagnosis.trial.if_tried, 1),
-            "minutes_if_asked": round(diagnosis.trial.if_asked, 1),
-        },
+        "trial": trial_document(diagnosis),
         "unmapped": [e.signal for e in diagnosis.unmapped],
         "incident": incident,
     }
+
+
+def trial_document(diagnosis: Diagnosis) -> dict[str, Any] | None:
+    """The repair that is better tried at once than asked about; None where a question comes first."""
+    trial = diagnosis.trial
+    return (
+        None
+        if trial is None
+        else {
+            "fix": trial.fix,
+            "chance": round(trial.chance, 4),
+            "cost_minutes": round(trial.minutes, 1),
+            "minutes_if_tried": round(trial.if_tried, 1),
+            "minutes_if_asked": round(trial.if_asked, 1),
+        }
+    )
 
 
 def _nothing_read(session: Session) -> dict[str, Any]:

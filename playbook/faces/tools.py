@@ -11,13 +11,16 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from playbook.errors import PlaybookError
 from playbook.workflow.book import Library
 from playbook.workflow.ingest import Ingested
 from playbook.workflow.ingest import ingest as read_and_look
 from playbook.workflow.session import Session
+
+if TYPE_CHECKING:
+    from playbook.engine.diagnosis import Diagnosis
 
 CAUSES = 6  # with reasons
 REASONS = 5  # for and against, of one cause
@@ -56,7 +59,8 @@ class Tools:
         from playbook.faces.documents import diagnose_document
 
         found, session = self._walked(paths, answers, mapping, gpus)
-        document = diagnose_document(found, session, session.diagnosis(), None)
+        diagnosis = session.diagnosis()
+        document = diagnose_document(found, session, diagnosis, None)
         document["run"]["files"] = document["run"]["files"][:FILES]
         document["causes"] = [
             cause
@@ -71,7 +75,18 @@ class Tools:
         document["fixes"] = [
             {"id": f, "title": book.fixes[f].title} for f in document["fixes"][:CAUSES] if f in book.fixes
         ]
+        document["trial"] = self._trial(diagnosis)
         return document
+
+    def _trial(self, diagnosis: Diagnosis) -> Document | None:
+        """The repair that is better tried than asked about, with its title and how its success shows."""
+        from playbook.faces.documents import trial_document
+
+        found = trial_document(diagnosis)
+        if found is None:
+            return None
+        fix = self.library.book.fixes[found["fix"]]
+        return found | {"title": fix.title, "cured": fix.cured, "not_cured": fix.not_cured}
 
     def next_question(
         self,
@@ -82,7 +97,7 @@ class Tools:
     ) -> Document:
         """The observation that is most worth its cost now, how to make it, and what it may show."""
         _, session = self._walked(paths, answers, mapping, gpus)
-        diagnosis = session.diagnosis(explained=False)
+        diagnosis = session.diagnosis()
         best = diagnosis.next
         leading = [{"id": c.id, "title": c.title, "probability": round(c.probability, 4)} for c in diagnosis.causes[:3]]
         if best is None:
@@ -101,6 +116,7 @@ class Tools:
                 "gain_bits": round(best.gain, 3),
             },
             "then": [option.signal for option in diagnosis.plan[1:4]],
+            "trial": self._trial(diagnosis),
             "decided": diagnosis.decided,
             "healthy": diagnosis.healthy,
             "causes": leading,
