@@ -14,10 +14,12 @@ from typing import Any
 import numpy as np
 import pytest
 
+from playbook.engine.diagnosis import Diagnosis
 from playbook.errors import PlaybookError
 from playbook.faces.tools import Tools
 from playbook.knowledge.loader import Book
 from playbook.workflow.book import Library
+from playbook.workflow.session import Session
 from tests import live_kit as kit
 
 client = pytest.importorskip("mcp.client", reason="the extra `mcp` is not installed")
@@ -96,6 +98,25 @@ def test_the_next_question_changes_with_the_answers(library: Library, run: Path)
     assert second["next"] is None or second["next"]["signal"] != signal
     unknown = called(server, "next_question", paths=["run.csv"], answers={signal: "unknown"})
     assert unknown["next"] is None or unknown["next"]["signal"] != signal
+
+
+def test_a_repair_that_is_better_tried_is_told(library: Library, run: Path) -> None:
+    """With its title and how its success shows, by both tools alike."""
+    answers = {"loss-scale-before": "falls", "loss-shape": "silent-degradation", "parallelism": "tensor",
+               "precision": "fp16", "present-at-first-step": "no"}  # fmt: skip
+    expected = diagnosed(library, answers).trial
+    assert expected is not None, "choose another moment"
+    server = served(library, run)
+    for name in ("diagnose", "next_question"):
+        told = called(server, name, answers=answers)["trial"]
+        assert told["fix"] == expected.fix and {"title", "chance", "cost_minutes", "cured", "not_cured"} <= set(told)
+
+
+def diagnosed(library: Library, answers: dict[str, str]) -> Diagnosis:
+    session = Session(library.book, library.tables)
+    for signal, state in answers.items():
+        session.answer(signal, state, free=True)
+    return session.diagnosis()
 
 
 def test_the_book_is_searched_and_read(library: Library, run: Path) -> None:

@@ -119,6 +119,37 @@ def test_same_posterior_in_the_browser(browser: Any, real_book: Book, site: Path
         assert abs(expected.belief.unknown - got["unknown"]) < TOLERANCE, name
 
 
+def test_a_repair_better_tried_is_offered_and_undone(browser: Any, site: Path, real_book: Book) -> None:
+    """From the address of a moment at which the engine says so: it did not help, undo, it mended it."""
+    fp32 = "loss-shape=instant-nan&precision=fp16"
+    states, said, _ = moments(real_book)
+    ours = [
+        "&".join(f"{e['signal']}={e['state']}" for e in state["evidence"])
+        for state, d in zip(states, said, strict=True)
+        if d.trial is not None and real_book.fixes[d.trial.fix].tests and not state["closed"]
+    ]
+    with tab(browser, site) as opened:
+        offered = 0
+        for moment in [fp32, *ours[::40]]:
+            page = opened.go(f"en/diagnose.html#{moment}")
+            page.reload()
+            if not page.query_selector(".dg-try"):
+                continue  # the page takes every answer for a person's, with a run of the usual size
+            offered += 1
+            where = page.evaluate("location.hash")
+            fix = page.get_attribute(".dg-try a", "href")
+            page.click(".dg-try button:nth-child(2)")
+            assert "tried=" in page.evaluate("location.hash")
+            again = page.query_selector(".dg-try a")
+            assert again is None or again.get_attribute("href") != fix
+            page.keyboard.press("u")
+            assert page.evaluate("location.hash") == where
+            page.click(".dg-try button:nth-child(1)")
+            assert page.query_selector(".dg-ask .notice a") is not None
+        assert offered > 0
+    assert opened.faults == []
+
+
 def test_search_by_keys_with_a_typing_error(browser: Any, site: Path) -> None:
     with tab(browser, site) as opened:
         page = opened.go("index.html")
