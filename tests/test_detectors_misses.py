@@ -190,3 +190,30 @@ def test_a_sampler_that_begins_anew_thousands_of_rows_later_is_found() -> None:
     assert "repeated-samples" in kinds(run(order, {"loss": base * np.exp(again)}), "resume")
     fresh = np.concatenate([hard[:3300], rng.normal(0, 0.03, 520)])
     assert "repeated-samples" not in kinds(run(order, {"loss": base * np.exp(fresh)}), "resume")
+
+
+# --- where it begins -----------------------------------------------------------------------------------------------
+
+
+def test_a_jump_at_once_keeps_its_row() -> None:
+    for seed in range(10):
+        loss = falling(600, noise=0.02, seed=seed)
+        loss[350:] *= 3.0
+        found = told(run(np.arange(600), {"loss": loss}), "explosion", "spike")
+        assert {f.step for f in found if f.kind in ("late", "persistent")} == {350}
+
+
+def test_a_rise_to_a_multiple_is_a_fault_whatever_came_before() -> None:
+    t = np.arange(1400)
+    loss = 6.2 * np.exp(-t / 9000.0) * 11.0 ** (np.maximum(t - 400, 0) / 1000.0)
+    found = told(run(t, {"loss": loss * np.exp(np.random.default_rng(0).normal(0, 0.02, 1400))}))
+    assert "climb" in {f.kind for f in found} or {"late", "persistent"} & {f.kind for f in found}
+
+
+def test_a_collapse_to_next_to_nothing_needs_few_rows() -> None:
+    loss = falling(60)
+    loss[30:] = 2e-5 * np.exp(np.random.default_rng(0).normal(0, 0.05, 30))
+    (found,) = told(run(np.arange(60) * 10, {"loss": loss}), "abnormally_low")
+    assert (found.kind, found.step) == ("too-low", 300)
+    learned = 5.0 * np.exp(-np.arange(60) / 4.0) + 1e-5  # through the decades, row by row
+    assert not told(run(np.arange(60) * 10, {"loss": learned}), "abnormally_low")

@@ -43,6 +43,7 @@ STRETCH = 0.1  # of the rows: from a tenth to nine tenths of the rise; faster is
 TAU = 0.55  # Kendall, of the blocks after the turn
 HIGH, EARLY_ROWS = math.log(1.4), 30  # a rise that counts even behind a short descent, and its rows
 KEPT, HUMP = 0.5, math.log(1.25)  # share of a height that is kept to the end; a lower one is no fault by itself
+MULTIPLE = math.log(2.5)  # no drift to the level of new data
 ONE_PLACE = 0.6  # share of the rise between two neighbouring blocks: more is a shift, not a climb
 # a rise too swift for that and too slow for a jump: blocks of the run, blocks from a tenth to nine tenths of it, height
 SWIFT_BLOCKS, SWIFT_STRETCH, SWIFT = 144, 3, math.log(1.5)
@@ -117,7 +118,7 @@ def _slow(shared: Shared, line: np.ndarray, x: np.ndarray) -> list[Finding]:
     # a run that never came down much has trained weights behind it: it may drift to the new data's level
     came_down = start - smooth[low] >= max(0.5 * rise, 4.0 * noise)
     early = low < 0.08 * n and not (came_down and rise >= HIGH and low * size >= EARLY_ROWS)
-    if early or (not came_down and (rise < math.log(1.2) or low < 0.2 * n)):
+    if rise < MULTIPLE and (early or (not came_down and (rise < math.log(1.2) or low < 0.2 * n))):
         sure = min(sure, MENTION)
     if _with_lr(shared, begin, end) or _after_drop(blocks, low, rise):
         sure = min(sure, MENTION)
