@@ -217,3 +217,16 @@ def test_a_collapse_to_next_to_nothing_needs_few_rows() -> None:
     assert (found.kind, found.step) == ("too-low", 300)
     learned = 5.0 * np.exp(-np.arange(60) / 4.0) + 1e-5  # through the decades, row by row
     assert not told(run(np.arange(60) * 10, {"loss": learned}), "abnormally_low")
+
+
+def test_a_router_that_collapses_under_a_healthy_loss_is_an_incident() -> None:
+    from playbook.workflow.book import open_book
+    from playbook.workflow.ingest import look
+
+    t, book = np.arange(600), open_book().book
+    even = 0.2 * np.exp(np.random.default_rng(0).normal(0, 0.03, 600))
+    for load, verdict in ((even, "healthy"), (np.where(t >= 300, 4.5 * even, even), "incident")):
+        made = run(t, {"loss": falling(600), "expert_load_max": np.minimum(load, 1.0)}, config={"num_experts": 8})
+        found = look(made, book)
+        assert found.verdict == verdict
+    assert found.symptom and (found.symptom.state, found.symptom.step) == ("silent-degradation", 300)
