@@ -48,23 +48,24 @@ def moment(session: Session) -> dict[str, Any]:
 
 
 def moments(book: Book, most: int = 40) -> tuple[list[dict[str, Any]], list[Diagnosis], list[str]]:
-    """Every state of every case's walk, with what the engine says of it."""
+    """Every state of every case's walk in which something new is known, with what the engine says of it."""
     tables = compile_book(book)
     states, said, names = [], [], []
     for case in book.cases.values():
         file = CaseFile.model_validate({**case.model_dump(by_alias=True), "metrics": []})
         session = start(file, book, tables, Path())
+        news = True
         for _ in range(most):
-            diagnosis = session.diagnosis()
-            states.append(moment(session))
-            said.append(diagnosis)
-            names.append(case.id)
-            if diagnosis.next is None:
+            following = session.diagnosis(explained=False).next
+            if news or following is None:
+                states.append(moment(session))
+                said.append(session.diagnosis())
+                names.append(case.id)
+            if following is None:
                 break
-            signal = diagnosis.next.signal
-            state = str(file.answers.get(signal, UNKNOWN))
-            known = state in book.signals[signal].outcomes
-            session.answer(signal, state if known else UNKNOWN, source="case")
+            state = str(file.answers.get(following.signal, UNKNOWN))
+            news = state in book.signals[following.signal].outcomes
+            session.answer(following.signal, state if news else UNKNOWN, source="case")
     return states, said, names
 
 

@@ -28,8 +28,8 @@ DECIDE_EVIDENCE = 3
 # at this one it ends.
 CERTAIN = 0.99
 # Bits, and bits per minute, below which asking on is idle.
-IDLE_GAIN = 0.005
-IDLE_RATE = 0.0002
+IDLE_GAIN = 0.003
+IDLE_RATE = 0.0001
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,7 +25,7 @@ MOST_LINKED = 0.2
 # Weight of a cause within its class.
 _COMMON = {"very_common": 4.0, "common": 2.0, "occasional": 1.0, "rare": 0.4}
 # A cause may fail to do what the book says, a person may read a curve wrongly: a link keeps this share of background.
-SLIP = 0.1
+SLIP = 0.2
 # What the linked causes leave of the background is believed down to this share of it: not every link has been written.
 UNLINKED = 0.3
 IMPOSSIBLE = 1e-9
