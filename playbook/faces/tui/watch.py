@@ -218,7 +218,7 @@ class Watch(Page):
             head = f"{moment.astimezone():%H:%M:%S} "
             word = self.w(_WORDS[item.kind])
             at = f" {self.w('from step {step}', step=f'{item.step:,}')}" if item.step is not None else ""
-            body = f"  {item.title}{at}" if item.kind != "fault" else f"  {item.title}"
+            body = f"  {item.title}{at}" if item.kind != "fault" else f"  {self._nearer(item.title)}"
             line = fit(body, width - len(head) - cell_len(word))
             why = fit(f": {item.because}", width - len(head) - Content(word + line).cell_length) if item.because else ""
             shown.append(
@@ -235,6 +235,12 @@ class Watch(Page):
         rows.fill(shown or [("", Content.styled(self.w("nothing happened yet"), "$foreground-muted"))])
         count = self.tail.alarm.count if self.tail is not None else 0
         rule(rows, self.w("News"), self.w.count(count, "1 incident", "{n} incidents") if count else "")
+
+    def _nearer(self, text: str) -> str:
+        """A message without the folders above what is watched: a long path would push its end off the screen."""
+        for path in self.paths:
+            text = text.replace(f"{PurePath(path).parent}{os.sep}", "")
+        return text
 
     # what the person does
 

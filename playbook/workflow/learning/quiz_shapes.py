@@ -44,7 +44,7 @@ def _instant_nan(rng: np.random.Generator, steps: np.ndarray, run: Columns) -> N
 
 
 def _early_explosion(rng: np.random.Generator, steps: np.ndarray, run: Columns) -> None:
-    k = _at(rng, 0.02, 0.05)
+    k = _at(rng, 0.015, 0.03)
     n = POINTS - k
     run["loss"][k:] = run["loss"][k] * np.exp(np.minimum(np.arange(n) * 0.09, 7)) * rng.uniform(0.9, 1.1, n)
     run["grad_norm"][k:] = run["grad_norm"][k] * np.exp(np.minimum(np.arange(n) * 0.12, 9)) * rng.uniform(0.8, 1.2, n)
