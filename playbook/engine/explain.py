@@ -6,8 +6,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from playbook.engine.belief import DISCOUNT, TEMPERATURE, Belief, group_sizes, posterior
+from playbook.engine.belief import Belief, group_sizes, posterior
 from playbook.engine.tables import Tables
+from playbook.engine.value import exponent
 from playbook.findings import Evidence
 
 # A log ratio (nats, after discount) below this says too little to be called a reason.
@@ -88,10 +89,9 @@ def tipping(
     for signal, where in tables.columns.items():
         if signal in known or signal in closed:
             continue
-        exponent = (sizes[tables.groups[signal]] + 1) ** -DISCOUNT / TEMPERATURE
         block = tables.likelihood[:, where]
         chance = belief.marginal @ block + belief.unknown * tables.background[where]
-        ratio = (block / tables.background[where]) ** exponent
+        ratio = (block / tables.background[where]) ** exponent(sizes[tables.groups[signal]])
         classes = np.add.reduceat(belief.marginal[:, None] * ratio, tables.class_start, axis=0)
         for k, outcome in enumerate(tables.outcomes[signal]):
             if int(classes[:, k].argmax()) != first:

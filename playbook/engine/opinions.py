@@ -33,7 +33,8 @@ def pool(
     if not len(block):
         return block
     weight = prior[:, None]
-    mean = np.add.reduceat(block * weight, class_start) / np.add.reduceat(weight, class_start)
+    share = np.add.reduceat(weight, class_start)
+    mean = np.add.reduceat(block * weight, class_start) / share
     judged = np.array([name in opinion for name in classes])
     view = np.array([opinion.get(name, row) for name, row in zip(classes, mean, strict=True)], float)
     view = np.maximum(view / view.sum(axis=1, keepdims=True), LEAST)
@@ -43,7 +44,7 @@ def pool(
     sizes = np.diff(np.append(class_start, len(block)))
     moved = block
     for _ in range(ROUNDS):
-        now = np.add.reduceat(moved * weight, class_start) / np.add.reduceat(weight, class_start)
+        now = np.add.reduceat(moved * weight, class_start) / share
         moved = moved * np.repeat(pooled / np.maximum(now, 1e-12), sizes, axis=0)
         moved = moved / moved.sum(axis=1, keepdims=True)
     return np.asarray(moved)

@@ -102,9 +102,11 @@ def trial(
 
     `tried` are repairs that did not mend it.
     """
+    if not plan:
+        return None
     causes = np.flatnonzero(belief.marginal >= NEGLIGIBLE)
     repairs = repairs_of(book, tables, causes, size, tried)
-    if not plan or not repairs.ids:
+    if not repairs.ids:
         return None
     weights = belief.marginal[causes]
     chance = repairs.treats @ weights

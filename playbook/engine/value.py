@@ -71,10 +71,10 @@ def gains(tables: Tables, belief: Belief, known: Collection[str]) -> dict[str, f
     """Expected drop of class entropy in bits, for every signal that is not known."""
     weights = _weights(tables, belief)  # [h + 1], the last one is "not in the book"
     prior_entropy = _entropy(np.append(belief.by_class, belief.unknown)[:, None])[0]
-    exponent = _exponents(tables, known)
+    discount = _exponents(tables, known)
     table = np.vstack([tables.likelihood, tables.background[None, :]])
     predictive = weights @ table  # [k]
-    tempered = table ** exponent[None, :]
+    tempered = table ** discount[None, :]
     joint = weights[:, None] * tempered
     classes = np.vstack([np.add.reduceat(joint[:-1], tables.class_start, axis=0), joint[-1:]])
     after = _entropy(classes / np.maximum(classes.sum(axis=0), 1e-300))
@@ -95,8 +95,13 @@ def outcome_beliefs(
     where = tables.columns[signal]
     weights = _weights(tables, belief)
     table = np.vstack([tables.likelihood[:, where], tables.background[None, where]])
-    after = weights[:, None] * table ** _exponents(tables, known)[where]
+    after = weights[:, None] * table ** exponent(group_sizes(tables, known)[tables.groups[signal]])
     return weights @ table, after / np.maximum(after.sum(axis=0), 1e-300)
+
+
+def exponent(others: int) -> float:
+    """The discount that a further signal of a group would have of which `others` are known."""
+    return float((others + 1) ** -DISCOUNT / TEMPERATURE)
 
 
 def _weights(tables: Tables, belief: Belief) -> np.ndarray:
@@ -104,12 +109,12 @@ def _weights(tables: Tables, belief: Belief) -> np.ndarray:
 
 
 def _exponents(tables: Tables, known: Collection[str]) -> np.ndarray:
-    """float64[k]: the discount that a further signal of a group would have."""
+    """float64[k]: `exponent` of the signal of each column."""
     sizes = group_sizes(tables, known)
-    exponent = np.empty(len(tables.background))
+    found = np.empty(len(tables.background))
     for signal, where in tables.columns.items():
-        exponent[where] = (sizes[tables.groups[signal]] + 1) ** -DISCOUNT / TEMPERATURE
-    return exponent
+        found[where] = exponent(sizes[tables.groups[signal]])
+    return found
 
 
 def _entropy(p: np.ndarray) -> np.ndarray:

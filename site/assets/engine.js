@@ -371,5 +371,5 @@
     ];
   }
 
-  return { compile, posterior, gains, options, costOf, diagnose, reasons, round, fixCost, exponentOf };
+  return { compile, posterior, gains, options, costOf, diagnose, reasons, round, fixCost, exponentOf, tie, byName };
 });

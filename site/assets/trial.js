@@ -6,10 +6,7 @@
 })(typeof self === "undefined" ? this : self, function (engine) {
   "use strict";
 
-  // Twelve digits, so that near ties do not hang on the last bit of a sum.
-  function tie(rate) {
-    return Number(rate.toFixed(12));
-  }
+  const { tie, byName } = engine; // near ties do not hang on the last bit of a sum
 
   // The place of the largest, the first one of equals.
   function largest(values) {
@@ -23,7 +20,7 @@
     const place = new Map(causes.map((h, column) => [tables.causes[h], column]));
     return tables.fixes
       .filter((fix) => fix.kind === "repair" && !(tried && tried.has(fix.id)) && fix.treats.some((cause) => place.has(cause)))
-      .sort((a, b) => (a.id < b.id ? -1 : a.id > b.id ? 1 : 0))
+      .sort((a, b) => byName(a.id, b.id))
       .map((fix) => ({
         id: fix.id,
         minutes: engine.fixCost(tables.k, fix, size),
