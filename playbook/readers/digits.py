@@ -130,18 +130,7 @@ def _of_look(
         _take_out(parts, place, at)
     for part in parts:
         wrong |= ((part + _NO_DIGIT) | part) & _HIGH
-    bad: np.ndarray | None = wrong != 0 if wrong.any() else None
-    mantissa = _eight(parts[0])
-    if len(parts) > 1:
-        mantissa += _eight(parts[1]) * _TEN8
-    if len(parts) > 2:
-        high = _eight(parts[2])
-        bad = _either(bad, high >= _TOO_LONG)
-        mantissa += high * _TEN16
-    if point is None and len(parts) > 1:
-        bad = _either(bad, mantissa > np.uint64(_EXACT))
-    if bad is not None:
-        mantissa[bad] = 0
+    mantissa, bad = _joined(parts, wrong != 0 if wrong.any() else None, point is None)
     if power is None:
         values = mantissa.view(np.int64)
         if negative:
@@ -206,6 +195,15 @@ def _mantissa(view: np.ndarray, starts: np.ndarray, ends: np.ndarray) -> Mantiss
         none = (width if dotted is None else width - dotted) < 1
         none |= width > _WIDEST
         bad = _either(bad, none)
+    mantissa, bad = _joined(parts, bad, places is None)
+    return mantissa, places, bad
+
+
+def _joined(parts: list[np.ndarray], bad: np.ndarray | None, whole: bool) -> tuple[np.ndarray, np.ndarray | None]:
+    """(digits of up to three parts as one number, cells that are none: those in `bad`, and those that do not fit).
+
+    whole  no cell has a dot, so that the number must be exact in a float64
+    """
     mantissa = _eight(parts[0])
     if len(parts) > 1:
         mantissa += _eight(parts[1]) * _TEN8
@@ -213,11 +211,11 @@ def _mantissa(view: np.ndarray, starts: np.ndarray, ends: np.ndarray) -> Mantiss
         high = _eight(parts[2])
         bad = _either(bad, high >= _TOO_LONG)
         mantissa += high * _TEN16
-    if places is None and len(parts) > 1:
+    if whole and len(parts) > 1:
         bad = _either(bad, mantissa > np.uint64(_EXACT))
     if bad is not None:
         mantissa[bad] = 0
-    return mantissa, places, bad
+    return mantissa, bad
 
 
 def _either(one: np.ndarray | None, other: np.ndarray) -> np.ndarray | None:
