@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING, ClassVar, TypeVar, cast
 from textual import events
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
+from textual.containers import Horizontal, VerticalScroll
 from textual.screen import ModalScreen, Screen
 from textual.widgets import Static
 
-from playbook.faces.tui.widgets import Hint, Hints, TopLine
+from playbook.faces.tui.widgets import Hint, Hints, Rows, TopLine
 from playbook.faces.words import Words
 
 if TYPE_CHECKING:
@@ -74,6 +75,25 @@ class Page(_Parts[None]):
 
     def action_leave(self) -> None:
         self.top.leave()
+
+
+class ListPage(Page):
+    """A list on the left, what belongs to the chosen row on the right; filled anew when the size changes."""
+
+    AUTO_FOCUS = "#list"
+
+    def body(self) -> ComposeResult:
+        with Horizontal(id="reasons"):
+            yield Rows(id="list")
+            with VerticalScroll(id="why"):
+                yield Static("", id="text", markup=False)
+
+    def on_resize(self, event: events.Resize) -> None:
+        super().on_resize(event)
+        self.call_after_refresh(self.fill)
+
+    def fill(self) -> None:
+        """Write the list and the text."""
 
 
 class Dialog(_Parts[Result], ModalScreen[Result]):

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, ClassVar
 
-from textual import events, on
-from textual.app import ComposeResult
+from textual import on
 from textual.binding import Binding, BindingType
-from textual.containers import Horizontal, VerticalScroll
 from textual.content import Content
 from textual.widgets import Static
 
 from playbook.faces.tui import registry
-from playbook.faces.tui.base import Page
+from playbook.faces.tui.base import ListPage
 from playbook.faces.tui.desk import Desk
 from playbook.faces.tui.widgets import Hint, Rows, TopLine, bar, fit, hanging, paragraphs, percent
 
@@ -25,7 +23,7 @@ _HEAVY = 3.0  # nats that fill a bar: twenty times as likely as by the backgroun
 _BAR = 8
 
 
-class Explain(Page):
+class Explain(ListPage):
     """`Explain()` begins with the leading cause, `Explain(cause)` with that one."""
 
     HINTS: ClassVar[tuple[Hint, ...]] = (
@@ -37,29 +35,18 @@ class Explain(Page):
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape", "leave", "Back", show=False),
     ]
-    AUTO_FOCUS = "#list"
 
     def __init__(self, cause: str | None = None) -> None:
         super().__init__()
         self.cause = cause
 
-    def body(self) -> ComposeResult:
-        with Horizontal(id="reasons"):
-            yield Rows(id="list")
-            with VerticalScroll(id="why"):
-                yield Static("", id="text", markup=False)
-
     def on_mount(self) -> None:
         self.query_one("#list").border_title = self.w("Causes")
         self.query_one("#why").border_title = self.w("Why")
         self.query_one(TopLine).show([("playbook", "bold $accent"), (self.w("Explain"), "bold")])
-        self.call_after_refresh(self._fill)
+        self.call_after_refresh(self.fill)
 
-    def on_resize(self, event: events.Resize) -> None:
-        super().on_resize(event)
-        self.call_after_refresh(self._fill)
-
-    def _fill(self) -> None:
+    def fill(self) -> None:
         desk = self.top.desk
         if desk is None or not self.is_mounted:
             return

@@ -8,17 +8,15 @@ from datetime import datetime
 from typing import TYPE_CHECKING, ClassVar
 
 from rich.cells import cell_len
-from textual import events, on, work
-from textual.app import ComposeResult
+from textual import on, work
 from textual.binding import Binding, BindingType
-from textual.containers import Horizontal, VerticalScroll
 from textual.content import Content
 from textual.message import Message
 from textual.widgets import Static
 
 from playbook.errors import PlaybookError
 from playbook.faces.tui import registry
-from playbook.faces.tui.base import Page
+from playbook.faces.tui.base import ListPage
 from playbook.faces.tui.widgets import Hint, Rows, TopLine, bar, fit, pad, paragraphs, rule
 from playbook.knowledge.entries import LAYERS, SYMPTOMS
 
@@ -43,7 +41,7 @@ class Standing:
     fault: str = ""
 
 
-class Quiz(Page):
+class Quiz(ListPage):
     """Enter begins a sheet; `l` narrows it to a level."""
 
     HINTS: ClassVar[tuple[Hint, ...]] = (
@@ -57,7 +55,6 @@ class Quiz(Page):
         Binding("l", "level", "Another level", show=False),
         Binding("escape", "leave", "Back", show=False),
     ]
-    AUTO_FOCUS = "#list"
 
     class Opened(Message):
         def __init__(self, standing: Standing) -> None:
@@ -76,20 +73,10 @@ class Quiz(Page):
         self.standing: Standing | None = None
         self.level: int | None = None
 
-    def body(self) -> ComposeResult:
-        with Horizontal(id="reasons"):
-            yield Rows(id="list")
-            with VerticalScroll(id="why"):
-                yield Static("", id="text", markup=False)
-
     def on_mount(self) -> None:
         self.query_one(TopLine).show([("playbook", "bold $accent"), (self.w("Quiz"), "bold")])
         self.query_one("#why").border_title = self.w("How it goes")
-        self.call_after_refresh(self._fill)
-
-    def on_resize(self, event: events.Resize) -> None:
-        super().on_resize(event)
-        self.call_after_refresh(self._fill)
+        self.call_after_refresh(self.fill)
 
     def on_screen_resume(self) -> None:
         """Also after a sheet: what was answered changes what is due."""
@@ -120,9 +107,9 @@ class Quiz(Page):
     @on(Opened)
     def _opened(self, event: Opened) -> None:
         self.standing = event.standing
-        self._fill()
+        self.fill()
 
-    def _fill(self) -> None:
+    def fill(self) -> None:
         if not self.is_mounted:
             return
         rows, standing = self.query_one("#list", Rows), self.standing
@@ -196,7 +183,7 @@ class Quiz(Page):
     def action_level(self) -> None:
         """All, 1, 2, 3, 4, all ..."""
         self.level = (self.level or 0) + 1 if (self.level or 0) < 4 else None
-        self._fill()
+        self.fill()
 
     @on(Rows.OptionSelected)
     def _chosen(self, event: Rows.OptionSelected) -> None:

@@ -9,16 +9,14 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, ClassVar
 
 from rich.cells import cell_len
-from textual import events, on
-from textual.app import ComposeResult
+from textual import on
 from textual.binding import Binding, BindingType
-from textual.containers import Horizontal, VerticalScroll
 from textual.content import Content
 from textual.widget import Widget
 from textual.widgets import Static
 
 from playbook.faces.tui import registry
-from playbook.faces.tui.base import Page
+from playbook.faces.tui.base import ListPage
 from playbook.faces.tui.widgets import Hint, Rows, TopLine, fit, paragraphs, percent, rule
 from playbook.faces.words import Words
 
@@ -79,7 +77,7 @@ class SimilarPane(Rows):
         rule(self, self.w("Looked like this before"))
 
 
-class SimilarPage(Page):
+class SimilarPage(ListPage):
     """Left: what is alike; right: in what, what it was, what was asked there and not here."""
 
     HINTS: ClassVar[tuple[Hint, ...]] = (
@@ -90,27 +88,16 @@ class SimilarPage(Page):
         ("q", "leave", "leave"),
     )
     BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "leave", "Back", show=False)]
-    AUTO_FOCUS = "#list"
 
     def __init__(self, first: str | None = None) -> None:
         super().__init__()
         self.first = first
 
-    def body(self) -> ComposeResult:
-        with Horizontal(id="reasons"):
-            yield Rows(id="list")
-            with VerticalScroll(id="why"):
-                yield Static("", id="text", markup=False)
-
     def on_mount(self) -> None:
         self.query_one(TopLine).show([("playbook", "bold $accent"), (self.w("Looked like this before"), "bold")])
-        self.call_after_refresh(self._fill)
+        self.call_after_refresh(self.fill)
 
-    def on_resize(self, event: events.Resize) -> None:
-        super().on_resize(event)
-        self.call_after_refresh(self._fill)
-
-    def _fill(self) -> None:
+    def fill(self) -> None:
         desk = self.top.desk
         if desk is None or not self.is_mounted:
             return
