@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import json
+import re
 import signal
 import subprocess
 import sys
@@ -674,7 +675,8 @@ def test_the_table_of_screens_is_the_folder() -> None:
     for entry in registry.SCREENS:
         assert (folder / f"{entry.module.rpartition('.')[2]}.py").is_file()
     others = [p for p in folder.glob("*.py") if p.stem != "base"]  # where the kinds of pages are
-    pages = [p.stem for p in others if "Page):" in p.read_text() or "class Plan(" in p.read_text()]
+    page = re.compile(r"\((?:List)?Page\)|class Plan\(")
+    pages = [p.stem for p in others if page.search(p.read_text())]
     assert {e.name for e in registry.SCREENS} >= set(pages)
     keys = [e.key for e in registry.SCREENS if e.key]
     assert len(keys) == len(set(keys))
