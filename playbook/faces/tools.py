@@ -68,15 +68,14 @@ class Tools:
             for cause in document["causes"][:CAUSES]
         ]
         document["ruled_out"] = document["ruled_out"][:HITS]
-        book = self.library.book
-        document["first_aid"] = [
-            {"id": f, "title": book.fixes[f].title} for f in document["first_aid"] if f in book.fixes
-        ]
-        document["fixes"] = [
-            {"id": f, "title": book.fixes[f].title} for f in document["fixes"][:CAUSES] if f in book.fixes
-        ]
+        document["first_aid"] = self._titled(document["first_aid"])
+        document["fixes"] = self._titled(document["fixes"][:CAUSES])
         document["trial"] = self._trial(diagnosis)
         return document
+
+    def _titled(self, fixes: Sequence[str]) -> list[Document]:
+        known = self.library.book.fixes
+        return [{"id": fix, "title": known[fix].title} for fix in fixes if fix in known]
 
     def _trial(self, diagnosis: Diagnosis) -> Document | None:
         """The repair that is better tried than asked about, with its title and how its success shows."""

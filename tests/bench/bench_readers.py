@@ -26,6 +26,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 from statistics import median
+from typing import Any
 
 import numpy as np
 
@@ -187,17 +188,24 @@ def fleet_ranks(path: Path) -> Callable[[], object]:
     return work
 
 
+def pandas_parts(path: Path) -> list[Any]:
+    """One table a rank, as people read them."""
+    import pandas
+
+    parts = []
+    for file in sorted(path.glob("rank*.csv")):
+        part = pandas.read_csv(file)
+        part["rank"] = int(file.stem[4:])
+        parts.append(part)
+    return parts
+
+
 def pandas_ranks(path: Path) -> Callable[[], object]:
     """What people write: a loop with concat, a pivot, and the first rank that leaves the median of all for good."""
     import pandas
 
     def work() -> object:
-        parts = []
-        for file in sorted(path.glob("rank*.csv")):
-            part = pandas.read_csv(file)
-            part["rank"] = int(file.stem[4:])
-            parts.append(part)
-        table = pandas.concat(parts).pivot(index="step", columns="rank", values="loss")
+        table = pandas.concat(pandas_parts(path)).pivot(index="step", columns="rank", values="loss")
         off = table.sub(table.median(axis=1), axis=0)
         spread = 1.4826 * off.abs().median(axis=1)
         far = (off.div(spread, axis=0) > 8).rolling(20).sum() == 20
@@ -212,12 +220,7 @@ def pandas_reduction(path: Path) -> Callable[[], object]:
     import pandas
 
     def work() -> object:
-        parts = []
-        for file in sorted(path.glob("rank*.csv")):
-            part = pandas.read_csv(file)
-            part["rank"] = int(file.stem[4:])
-            parts.append(part)
-        table = pandas.concat(parts, ignore_index=True)
+        table = pandas.concat(pandas_parts(path), ignore_index=True)
         table["finite"] = np.isfinite(table["loss"])
         good = table[table["finite"]]
         by_step = good.groupby("step")["loss"].agg(["median", "mean", "min", "max", "idxmax"])

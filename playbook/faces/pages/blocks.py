@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from playbook.faces.pages.plots import Plot
-from playbook.knowledge.entries import Command
+from playbook.knowledge.entries import Command, Figure
 
 
 @dataclass(frozen=True, slots=True)
@@ -295,22 +295,12 @@ class Choice:
 
 
 @dataclass(frozen=True, slots=True)
-class Number:
-    """The number that a question asks for; `within` is how far off still counts, as a share."""
-
-    value: float
-    unit: str
-    within: float
-    why: str
-
-
-@dataclass(frozen=True, slots=True)
 class Quiz:
     ask: str
     choices: tuple[Choice, ...]
     key_points: tuple[str, ...]
     traps: tuple[str, ...]
-    number: Number | None = None
+    number: Figure | None = None
 
 
 @dataclass(frozen=True, slots=True)

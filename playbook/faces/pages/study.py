@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from playbook.faces.pages.blocks import Choice, Facts, Number, Page, Plain, Prose, Quiz, Section, TickItem, Ticks
+from playbook.faces.pages.blocks import Choice, Facts, Page, Plain, Prose, Quiz, Section, TickItem, Ticks
 from playbook.faces.pages.parts import drop_empty, notices, refs_cell, sources_section
 from playbook.faces.pages.shelf import Shelf
 from playbook.knowledge.entries import Checklist, Question
@@ -43,7 +43,6 @@ def checklist_page(shelf: Shelf, checklist: Checklist) -> Page:
 
 def question_page(shelf: Shelf, question: Question) -> Page:
     w = shelf.w
-    figure = question.number
     quiz = Quiz(
         ask=question.ask,
         choices=tuple(
@@ -51,7 +50,7 @@ def question_page(shelf: Shelf, question: Question) -> Page:
         ),
         key_points=tuple(question.key_points),
         traps=tuple(question.traps),
-        number=None if figure is None else Number(figure.value, figure.unit, figure.within, figure.why),
+        number=question.number,
     )
     about = [shelf.any_ref(name) or Plain(name) for name in question.about]
     return Page(

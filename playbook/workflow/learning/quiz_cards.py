@@ -17,7 +17,7 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 
 from playbook.engine.tables import SHAPE, Tables
-from playbook.knowledge.entries import HOW_OFTEN, Cause, Fix
+from playbook.knowledge.entries import HOW_OFTEN, Cause, Figure, Fix
 from playbook.knowledge.loader import Book
 from playbook.workflow.book import Library
 
@@ -44,16 +44,6 @@ class Option:
     credit: float
     why: str
     link: Link
-
-
-@dataclass(frozen=True, slots=True)
-class Number:
-    """The number asked for; `within` is the relative error that counts as right."""
-
-    value: float
-    unit: str
-    within: float
-    why: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +106,7 @@ class Card:
     facts: tuple[str, ...] = ()
     options: tuple[Option, ...] = ()
     steps: tuple[str, ...] = ()
-    number: Number | None = None
+    number: Figure | None = None
     chance: Chance | None = None
     points: tuple[Point, ...] = ()
     traps: tuple[str, ...] = ()

@@ -14,12 +14,12 @@ from playbook.engine import value
 from playbook.engine.belief import posterior
 from playbook.engine.explain import reasons
 from playbook.engine.value import RunSize
+from playbook.knowledge.entries import Figure
 from playbook.workflow.cases import CaseFile, has_outcome, read_case, start
 from playbook.workflow.learning.quiz_cards import (
     Card,
     Chance,
     Ground,
-    Number,
     Option,
     Spec,
     card_id,
@@ -176,7 +176,7 @@ def price(ground: Ground, spec: Spec) -> Card | None:
         ),
         "number",
         (("signals", signal.id),),
-        number=Number(round(hours, 3), "GPU-h", 0.1, why),
+        number=Figure(value=round(hours, 3), unit="GPU-h", within=0.1, why=why),
         explain=why,
         sources=tuple(signal.sources[:2]),
     )  # fmt: skip

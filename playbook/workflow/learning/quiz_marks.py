@@ -14,7 +14,8 @@ from dataclasses import dataclass
 from itertools import combinations
 
 from playbook.errors import PlaybookError
-from playbook.workflow.learning.quiz_cards import Card, Number, Point
+from playbook.knowledge.entries import Figure
+from playbook.workflow.learning.quiz_cards import Card, Point
 
 # A known word counts as said with one slip of the pen (a letter lost, doubled, wrong, or two swapped), a long one with
 # two; below the first length words differ too little from their neighbours.
@@ -86,7 +87,7 @@ def _order(card: Card, reply: str) -> Mark:
     return Mark(round(score, 4), said == list(card.steps), card.explain, " ".join(map(str, numbers)))
 
 
-def _number(card: Card, wanted: Number, reply: str) -> Mark:
+def _number(card: Card, wanted: Figure, reply: str) -> Mark:
     said = read_number(reply)
     error = abs(said - wanted.value) / abs(wanted.value) if wanted.value else abs(said)
     if error <= wanted.within + 1e-9:

@@ -10,7 +10,6 @@ from playbook.workflow.learning.quiz_cards import (
     Card,
     Ground,
     Link,
-    Number,
     Option,
     Spec,
     card_id,
@@ -55,8 +54,7 @@ def written(ground: Ground, spec: Spec) -> Card | None:
         )
     if question.number is not None:
         figure = question.number
-        number = Number(figure.value, figure.unit, figure.within, figure.why)
-        return Card(spec, question.ask, "number", links, number=number, explain=figure.why, sources=sources)
+        return Card(spec, question.ask, "number", links, number=figure, explain=figure.why, sources=sources)
     points = tuple(read_point(text, question.synonyms) for text in question.key_points)
     return Card(
         spec, question.ask, "free", links, points=points, traps=tuple(question.traps), sources=sources,
