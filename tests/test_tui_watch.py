@@ -16,6 +16,7 @@ from playbook.faces.tui.tail import Look, Tail
 from playbook.faces.tui.watch import Watch
 from playbook.series import Run
 from playbook.workflow import apart
+from playbook.workflow.book import open_book
 from playbook.workflow.ingest import Ingested, ingest
 from tests.tui_kit import run, series, small_found, terminal
 
@@ -284,3 +285,14 @@ def test_the_terminal_reads_large_files_apart(tmp_path: Path, monkeypatch: pytes
 
     run(walk())
     assert called == [(str(path),)]
+
+
+def test_a_run_that_begins_anew_may_fail_at_the_same_steps(tmp_path: Path) -> None:
+    """As `playbook watch` tells it: the first incident is over, the same fault of the next run is another one."""
+    path = tmp_path / "live.csv"
+    path.write_text(HEAD + rows(0, 300) + nan(300, 360))
+    tail = Tail((str(path),), open_book())
+    assert [item.kind for item in tail.look().news] == ["incident"]
+    path.unlink()
+    path.write_text(HEAD + rows(0, 300).replace(",2.", ",2.1") + nan(300, 365))
+    assert [(item.kind, item.step) for item in tail.look().news] == [("over", 300), ("incident", 300)]

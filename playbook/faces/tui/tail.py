@@ -87,8 +87,9 @@ class Tail:
         if run is None:
             return ()
         self.found = found = look(run, self.library.book)
-        known = {file.path: self.follower.recent(file.path) for file in run.files}
-        return tuple(self._tell(item, found) for item in self.alarm.look(found, known))
+        news = self.alarm.begin_anew(self.follower.begun_anew(), found)
+        news += self.alarm.look(found, self.follower.known_from(run))
+        return tuple(self._tell(item, found) for item in news)
 
     def _tell(self, item: Any, found: Ingested) -> Told:
         from playbook.workflow.watching.watch import diagnosed

@@ -122,6 +122,8 @@ class Alarm:
 
     def begin_anew(self, paths: Collection[str], found: Ingested) -> list[News]:
         """Another run has begun in these files: their incidents are over, and the same steps may fail once more."""
+        if not paths:
+            return []
         now = _now(found.run)
         lead = now.lead.origin.path if now.lead is not None else ""
         news: list[News] = []

@@ -114,6 +114,10 @@ class Follower:
         growing = self._files.get(path)
         return growing.recent() if growing is not None else 0
 
+    def known_from(self, run: Run) -> dict[str, int]:
+        """`recent` of each file of a run, as `Alarm.look` wants it."""
+        return {file.path: self.recent(file.path) for file in run.files}
+
     def _search(self) -> bool:
         """Look for files that are new; True where there are some."""
         self._polls += 1

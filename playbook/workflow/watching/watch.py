@@ -187,12 +187,11 @@ class _Watcher:
                 told, gone = adapted(self._memory.told, self.follower.fates, run)
                 self.alarm.recall(told, self._memory.count)
                 anew |= gone
-            news = self.alarm.begin_anew(anew, found) if anew else []
+            news = self.alarm.begin_anew(anew, found)
             if self._old:
                 self.alarm.skip(found)
             older = [t for t in self.alarm.told if t.open and not begun]
-            known = {f.path: self.follower.recent(f.path) for f in run.files}
-            news += self.alarm.look(found, known)
+            news += self.alarm.look(found, self.follower.known_from(run))
         except Exception as error:  # whatever a row holds: the next one is watched
             yield from self._problem(f"the look failed: {type(error).__name__}: {error}")
             return
