@@ -45,9 +45,9 @@ def pattern(before: Found, builder: RunBuilder) -> Pattern | None:
         return None
     shape = detect(head, source.inner, len(head) < HEAD)
     header = head[: head.find(b"\n") + 1]
-    if shape is None or shape.first != 2 or shape.delimiter not in csv_plain.DELIMITERS or not header.isascii():
+    if shape is None or shape.first != 2 or shape.delimiter not in csv_plain.DELIMITERS:
         return None
-    if any(sign in header for sign in (b"\r", b"\0", b'"')) or held_out.label_columns(shape.names):
+    if not csv_plain.bare(header) or held_out.label_columns(shape.names):
         return None
     earlier = ",\t;"[: ",\t;".index(shape.delimiter)]  # tried before this one
     wanted = tuple(name for name in shape.names if csv_table.needed(name, shape, builder))

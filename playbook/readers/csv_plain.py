@@ -19,8 +19,14 @@ DELIMITERS = frozenset(",;\t")
 LONG = MAX_LINE // 2  # bytes of a line that the careful way, which cuts lines, reads
 _BLANKS = 64  # blanks around a cell that are taken off for many cells at once
 _NEWLINE, _RETURN, _BLANK = ord("\n"), ord("\r"), ord(" ")
+_SIGNS = (b'"', b"\0", b"\r")  # that a plain line does not hold
 _SHORT = 8  # characters of a cell that is compared as one machine word
 _REST = 16  # pieces after one of too many looks that are not even tried so
+
+
+def bare(header: bytes) -> bool:
+    """Whether the first line of a table is ASCII without quote, NUL or carriage return: names as they stand."""
+    return header.isascii() and not any(sign in header for sign in _SIGNS)
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,7 +64,7 @@ class Reader:
         """
         if self._rest:
             self._rest -= 1
-        elif not any(block.find(sign, low, high) >= 0 for sign in (b'"', b"\0", b"\r")):
+        elif not any(block.find(sign, low, high) >= 0 for sign in _SIGNS):
             if (found := self._alike(block, low, high, places, width)) is not None:
                 return found
             self._rest = _REST
