@@ -110,7 +110,11 @@ def leading_class(tables: Tables, belief: Belief) -> int:
 
 def leader(tables: Tables, belief: Belief) -> str:
     """The most probable cause of the most probable class."""
-    c = leading_class(tables, belief)
-    start = tables.class_start[c]
+    return tables.causes[leader_of(tables, belief, leading_class(tables, belief))]
+
+
+def leader_of(tables: Tables, belief: Belief, c: int) -> int:
+    """Index of the most probable cause of a class."""
+    start = int(tables.class_start[c])
     stop = tables.class_start[c + 1] if c + 1 < len(tables.class_start) else len(tables.causes)
-    return tables.causes[start + int(belief.marginal[start:stop].argmax())]
+    return start + int(belief.marginal[start:stop].argmax())

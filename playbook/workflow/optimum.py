@@ -16,6 +16,7 @@ import numpy as np
 
 from playbook.engine.belief import posterior
 from playbook.engine.diagnosis import CERTAIN, IDLE_GAIN, IDLE_RATE
+from playbook.engine.explain import leader_of
 from playbook.engine.tables import SHAPE, Tables
 from playbook.engine.value import RunSize, cost_of, gains, options
 from playbook.findings import Evidence
@@ -85,13 +86,10 @@ def compare(book: Book, tables: Tables) -> list[Row]:
 def cut(book: Book, tables: Tables, symptom: str, size: RunSize | None = None) -> Part | None:
     """The part of a symptom: its most probable classes (by their most probable cause) and what tells them apart."""
     belief = posterior(tables, [Evidence(SHAPE, symptom, "person")])
-    leaders = []
-    for c in np.argsort(-belief.by_class, kind="stable")[:CAUSES]:
-        stop = tables.class_start[c + 1] if c + 1 < len(tables.class_start) else len(tables.causes)
-        start = int(tables.class_start[c])
-        leaders.append(start + int(belief.marginal[start:stop].argmax()))
-    weights = belief.marginal[sorted(leaders)]
-    small = restrict(tables, sorted(leaders), tables.signals, weights / weights.sum())
+    likely = np.argsort(-belief.by_class, kind="stable")[:CAUSES]
+    leaders = sorted(leader_of(tables, belief, int(c)) for c in likely)
+    weights = belief.marginal[leaders]
+    small = restrict(tables, leaders, tables.signals, weights / weights.sum())
     gain = gains(small, posterior(small, []), {SHAPE})
     chosen: dict[str, str] = {}
     for name in sorted(gain, key=lambda s: (-round(gain[s], 9), s)):
