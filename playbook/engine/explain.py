@@ -115,6 +115,5 @@ def leader(tables: Tables, belief: Belief) -> str:
 
 def leader_of(tables: Tables, belief: Belief, c: int) -> int:
     """Index of the most probable cause of a class."""
-    start = int(tables.class_start[c])
-    stop = tables.class_start[c + 1] if c + 1 < len(tables.class_start) else len(tables.causes)
-    return start + int(belief.marginal[start:stop].argmax())
+    members = tables.members(c)
+    return members[int(belief.marginal[members.start : members.stop].argmax())]

@@ -79,6 +79,11 @@ class Tables:
     def index(self, cause: str) -> int:
         return self.causes.index(cause)
 
+    def members(self, c: int) -> range:
+        """The causes h of class c."""
+        stops = [*self.class_start[1:], len(self.causes)]
+        return range(int(self.class_start[c]), int(stops[c]))
+
 
 def compile_book(book: Book, learned: Counts | None = None) -> Tables:
     """Book -> Tables. `learned` defaults to the counts that the book carries."""

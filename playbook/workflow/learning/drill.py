@@ -178,9 +178,7 @@ def _suspects(drill: Drill) -> tuple[str, ...]:
     score = everything.by_class + at_first.by_class
     near: list[str] = []
     for k in np.argsort(-score, kind="stable"):
-        first, name = int(t.class_start[k]), t.classes[k]
-        members = [h for h in range(first, len(t.causes)) if t.class_of[h] == name]
-        form = t.causes[max(members, key=lambda h: everything.marginal[h] + at_first.marginal[h])]
+        form = t.causes[max(t.members(int(k)), key=lambda h: everything.marginal[h] + at_first.marginal[h])]
         if not drill.is_true(form):
             near.append(form)
     told = [m.cause for m in drill.book.causes[drill.truth[0]].mistaken_for]

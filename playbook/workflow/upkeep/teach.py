@@ -130,8 +130,9 @@ def shifts(before: Tables, after: Tables, told: Mutable, least: float = SHIFT) -
     A class is judged by its most moved cause. Links of other classes move with the background alone.
     """
     found = []
-    stops = [*before.class_start[1:], len(before.causes)]
-    for name, start, stop in zip(before.classes, before.class_start, stops, strict=True):
+    for c, name in enumerate(before.classes):
+        members = before.members(c)
+        start, stop = members.start, members.stop
         for signal in sorted(set(told.get(name, ())) & set(before.columns)):
             where = before.columns[signal]
             block = np.abs(after.likelihood[start:stop, where] - before.likelihood[start:stop, where])
