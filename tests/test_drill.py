@@ -10,6 +10,7 @@ import pytest
 import yaml
 from rich.console import Console
 
+from playbook.engine.advice import trying
 from playbook.engine.tables import SHAPE
 from playbook.errors import PlaybookError
 from playbook.faces import drill_loop
@@ -179,7 +180,8 @@ def test_a_second_repair_is_worth_half(drill: Drill, par: Game) -> None:
     game = Game(drill)
     game.suspect(drill.truth[0])
     wrong = next(f for f in drill_loop.repair_menu(drill) if f not in {x.id for x in drill.repairs})
-    assert not game.repair(wrong) and game.repair(drill.repairs[0].id)
+    assert not game.repair(wrong) and game.steps[-1].cost == trying(drill.book.fixes[wrong], drill.size).rounded()
+    assert game.repair(drill.repairs[0].id)
     assert score(game, par).parts["repair"] == 0.5
 
 

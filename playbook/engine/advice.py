@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from playbook.engine.belief import Belief
 from playbook.engine.tables import Tables
-from playbook.engine.value import MINUTES_PER_GPU_HOUR, WAITING_WEIGHT, Cost, RunSize
+from playbook.engine.value import MINUTES_PER_GPU_HOUR, Cost, RunSize, run_cost
 from playbook.knowledge.entries import HOW_OFTEN, Fix
 from playbook.knowledge.loader import Book
 
 # What trying a fix may cost beyond its minutes, in minutes: the chance of harm times the harm.
 RISK_MINUTES = {"safe": 0.0, "low": 5.0, "medium": 30.0, "high": 120.0}
+# Every fix costs attention, however quick it is to try.
+FIX_OVERHEAD_MINUTES = 1.0
 # A repair is worth naming if it would mend the incident with at least this probability.
 WORTH_NAMING = 0.05
 MOST = 8
@@ -28,21 +30,18 @@ STATE_STEPS = 500
 
 def fix_cost(fix: Fix, size: RunSize) -> float:
     """Minutes, with the run that judges it and its GPU-hours weighed in."""
-    hours = fix.gpu_steps * size.step_seconds / 3600
-    return (
-        fix.minutes
-        + WAITING_WEIGHT * hours * 60
-        + hours * size.gpus * MINUTES_PER_GPU_HOUR
-        + RISK_MINUTES[fix.risk]
-        + 1.0
-    )
+    return trying(fix, size).total + RISK_MINUTES[fix.risk] + FIX_OVERHEAD_MINUTES
 
 
 def repair_cost(fix: Fix, size: RunSize) -> Cost:
     """What trying a repair costs, in the currencies of a question."""
-    hours = fix.gpu_steps * size.step_seconds / 3600
-    minutes = fix.minutes + WAITING_WEIGHT * hours * 60
-    return Cost(round(minutes, 2), round(hours * size.gpus, 3), round(fix_cost(fix, size), 2))
+    run = trying(fix, size)
+    return Cost(run.minutes, run.gpu_hours, fix_cost(fix, size)).rounded()
+
+
+def trying(fix: Fix, size: RunSize) -> Cost:
+    """Applying a fix and running until it can be judged, without its risk; not rounded."""
+    return run_cost(fix.minutes, fix.gpu_steps, size.gpus, size)
 
 
 def repairs(book: Book, tables: Tables, belief: Belief, size: RunSize) -> tuple[str, ...]:
@@ -92,8 +91,7 @@ def averted(fix: Fix, size: RunSize) -> float:
 
 def losses(size: RunSize) -> dict[str, float]:
     """What is lost without first aid, in minutes, GPU-hours weighed in."""
-    again = STATE_STEPS * size.step_seconds / 3600
-    state = WAITING_WEIGHT * again * 60 + again * size.gpus * MINUTES_PER_GPU_HOUR
+    state = run_cost(0.0, STATE_STEPS, size.gpus, size).total
     return {
         "burn": BURN_HOURS * size.gpus * MINUTES_PER_GPU_HOUR,
         "scene": SCENE_MINUTES,

@@ -7,7 +7,7 @@ is worth less, as in the posterior.
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
 import numpy as np
@@ -44,6 +44,13 @@ class Cost:
     gpu_hours: float
     total: float
 
+    def rounded(self) -> Cost:
+        """As it is told and stored: hundredths of a minute, thousandths of a GPU-hour."""
+        return Cost(round(self.minutes, 2), round(self.gpu_hours, 3), round(self.total, 2))
+
+
+FREE = Cost(0.0, 0.0, 0.0)
+
 
 @dataclass(frozen=True, slots=True)
 class Option:
@@ -55,16 +62,27 @@ class Option:
     rate: float
 
 
+def run_cost(minutes: float, steps: int, gpus: int, size: RunSize) -> Cost:
+    """A person's minutes and a run of `steps` on `gpus` GPUs, with the waiting for it; not rounded."""
+    hours = steps * size.step_seconds / 3600
+    waited = minutes + WAITING_WEIGHT * hours * 60
+    gpu_hours = hours * gpus
+    return Cost(waited, gpu_hours, waited + gpu_hours * MINUTES_PER_GPU_HOUR)
+
+
+def sum_of(costs: Iterable[Cost]) -> Cost:
+    """All of them together, rounded."""
+    paid = list(costs)
+    return Cost(sum(c.minutes for c in paid), sum(c.gpu_hours for c in paid), sum(c.total for c in paid)).rounded()
+
+
 def cost_of(signal: Signal, size: RunSize, clusters_done: Collection[str] = ()) -> Cost:
     """The price of one observation for this run."""
     if signal.cluster and signal.cluster in clusters_done:
         return Cost(READ_OFF_MINUTES, 0.0, READ_OFF_MINUTES + OVERHEAD_MINUTES)
-    hours = signal.steps * size.step_seconds / 3600
-    gpus = {"none": 0, "one": 1, "all": size.gpus}[signal.gpus]
-    minutes = signal.minutes + WAITING_WEIGHT * hours * 60
-    gpu_hours = hours * gpus
-    total = minutes + gpu_hours * MINUTES_PER_GPU_HOUR + DANGER_MINUTES[signal.danger] + OVERHEAD_MINUTES
-    return Cost(round(minutes, 2), round(gpu_hours, 3), round(total, 2))
+    run = run_cost(signal.minutes, signal.steps, {"none": 0, "one": 1, "all": size.gpus}[signal.gpus], size)
+    total = run.total + DANGER_MINUTES[signal.danger] + OVERHEAD_MINUTES
+    return Cost(run.minutes, run.gpu_hours, total).rounded()
 
 
 def gains(tables: Tables, belief: Belief, known: Collection[str]) -> dict[str, float]:

@@ -13,7 +13,7 @@ from typing import Literal
 from playbook.engine.advice import repair_cost
 from playbook.engine.diagnosis import Diagnosis, diagnose
 from playbook.engine.tables import Tables
-from playbook.engine.value import Cost, RunSize, cost_of
+from playbook.engine.value import FREE, Cost, RunSize, cost_of, sum_of
 from playbook.errors import PlaybookError
 from playbook.findings import Evidence
 from playbook.knowledge.loader import Book
@@ -59,7 +59,7 @@ class Session:
         entry = self.book.signals.get(signal)
         if entry is None:
             raise PlaybookError(signal, "is no signal of the book", did_you_mean(signal, self.book.signals))
-        cost = Cost(0.0, 0.0, 0.0) if free else cost_of(entry, self.size, self.clusters_done)
+        cost = FREE if free else cost_of(entry, self.size, self.clusters_done)
         if state in (UNKNOWN, "cannot"):
             self.moves.append(Move("closed", signal, None, Cost(1.0, 0.0, 1.0) if not free else cost))
             return
@@ -166,12 +166,7 @@ class Session:
     @property
     def cost(self) -> Cost:
         """What the answers have cost so far."""
-        costs = [m.cost for m in self.moves if m.cost is not None]
-        return Cost(
-            round(sum(c.minutes for c in costs), 2),
-            round(sum(c.gpu_hours for c in costs), 3),
-            round(sum(c.total for c in costs), 2),
-        )
+        return sum_of(m.cost for m in self.moves if m.cost is not None)
 
     def diagnosis(self, explained: bool = True) -> Diagnosis:
         return diagnose(

@@ -197,17 +197,22 @@
     return found;
   }
 
-  // The price of one observation: {minutes, gpuHours, total}. `size`: {gpus, stepSeconds}.
+  // A person's minutes and a run of `steps` on `gpus` GPUs, with the waiting for it. `size`: {gpus, stepSeconds}.
+  function runCost(k, minutes, steps, gpus, size) {
+    const hours = (steps * size.stepSeconds) / 3600;
+    const waited = minutes + k.waitingWeight * hours * 60;
+    const gpuHours = hours * gpus;
+    return { minutes: waited, gpuHours, total: waited + gpuHours * k.minutesPerGpuHour };
+  }
+
+  // The price of one observation: {minutes, gpuHours, total}.
   function costOf(tables, signal, size, clustersDone) {
     const { k } = tables;
     if (signal.cluster && clustersDone.has(signal.cluster))
       return { minutes: k.readOffMinutes, gpuHours: 0, total: k.readOffMinutes + k.overheadMinutes };
-    const hours = (signal.steps * size.stepSeconds) / 3600;
-    const gpus = { none: 0, one: 1, all: size.gpus }[signal.gpus];
-    const minutes = signal.minutes + k.waitingWeight * hours * 60;
-    const gpuHours = hours * gpus;
-    const total = minutes + gpuHours * k.minutesPerGpuHour + k.dangerMinutes[signal.danger] + k.overheadMinutes;
-    return { minutes: round(minutes, 2), gpuHours: round(gpuHours, 3), total: round(total, 2) };
+    const run = runCost(k, signal.minutes, signal.steps, { none: 0, one: 1, all: size.gpus }[signal.gpus], size);
+    const total = run.total + k.dangerMinutes[signal.danger] + k.overheadMinutes;
+    return { minutes: round(run.minutes, 2), gpuHours: round(run.gpuHours, 3), total: round(total, 2) };
   }
 
   // Twelve digits, as in `value.options`.
@@ -314,8 +319,7 @@
 
   // Minutes, with the run that judges it and its GPU-hours weighed in.
   function fixCost(k, fix, size) {
-    const hours = (fix.gpuSteps * size.stepSeconds) / 3600;
-    return fix.minutes + k.waitingWeight * hours * 60 + hours * size.gpus * k.minutesPerGpuHour + k.riskMinutes[fix.risk] + 1;
+    return runCost(k, fix.minutes, fix.gpuSteps, size.gpus, size).total + k.riskMinutes[fix.risk] + 1;
   }
 
   function repairs(tables, belief, size) {
@@ -332,8 +336,7 @@
 
   // What is lost without first aid, in minutes, GPU-hours weighed in.
   function losses(k, size) {
-    const again = (k.stateSteps * size.stepSeconds) / 3600;
-    const state = k.waitingWeight * again * 60 + again * size.gpus * k.minutesPerGpuHour;
+    const state = runCost(k, 0, k.stateSteps, size.gpus, size).total;
     const burn = k.burnHours * size.gpus * k.minutesPerGpuHour;
     return { burn, scene: k.sceneMinutes, state, needless: state + k.riskMinutes.medium };
   }

@@ -14,11 +14,11 @@ from pathlib import Path
 
 import numpy as np
 
-from playbook.engine.advice import first_aid, fix_cost
+from playbook.engine.advice import first_aid, fix_cost, trying
 from playbook.engine.belief import Belief, posterior
 from playbook.engine.diagnosis import IDLE_GAIN, IDLE_RATE
 from playbook.engine.tables import SHAPE, Tables
-from playbook.engine.value import MINUTES_PER_GPU_HOUR, WAITING_WEIGHT, Cost, Option, RunSize, gains, options
+from playbook.engine.value import FREE, Cost, Option, RunSize, gains, options, run_cost, sum_of
 from playbook.errors import PlaybookError
 from playbook.findings import Evidence
 from playbook.knowledge.entries import Fix
@@ -119,11 +119,8 @@ def repairs_of(book: Book, causes: Iterable[str], size: RunSize) -> tuple[Fix, .
 def trial_cost(book: Book, cause: str, size: RunSize) -> Cost:
     """What it costs to prove a suspicion: its quickest repair, run until it can be judged."""
     fixes = repairs_of(book, (cause,), size)
-    minutes, steps = (fixes[0].minutes, fixes[0].gpu_steps) if fixes else (_TRIAL_MINUTES, _TRIAL_STEPS)
-    hours = steps * size.step_seconds / 3600
-    waited = minutes + WAITING_WEIGHT * hours * 60
-    gpu_hours = hours * size.gpus
-    return Cost(round(waited, 2), round(gpu_hours, 3), round(waited + gpu_hours * MINUTES_PER_GPU_HOUR, 2))
+    run = trying(fixes[0], size) if fixes else run_cost(_TRIAL_MINUTES, _TRIAL_STEPS, size.gpus, size)
+    return run.rounded()
 
 
 def code_of(case_id: str) -> str:
@@ -199,7 +196,6 @@ class Step:
     cost: Cost
     gain: float = 0.0
     best: str = ""  # the check that was most worth its cost at that moment
-    best_gain: float = 0.0
     share: float = 0.0  # value for cost of what was asked, against the best
     chance: float = 0.0  # of the true mechanism, after the step
 
@@ -222,11 +218,7 @@ class Game:
     @property
     def cost(self) -> Cost:
         """Minutes, GPU-hours and both together, so far."""
-        own = [self.session.cost, *self.extra]
-        return Cost(
-            round(sum(c.minutes for c in own), 2), round(sum(c.gpu_hours for c in own), 3),
-            round(sum(c.total for c in own), 2),
-        )  # fmt: skip
+        return sum_of([self.session.cost, *self.extra])
 
     def look(self, signal: str) -> str:
         """Buy one observation; `unknown` where nobody in this incident knew."""
@@ -235,10 +227,9 @@ class Game:
             raise PlaybookError(signal, "is nothing to look at", did_you_mean(signal, book.signals))
         if signal in {e.signal for e in self.session.evidence} or signal in self.session.closed:
             raise PlaybookError(signal, "is known, or was asked in vain", "look at something else")
-        known = {e.signal for e in self.session.evidence}
         belief = posterior(self.drill.tables, self.session.evidence)
-        gain = gains(self.drill.tables, belief, known)
-        plan = self._plan()
+        gain = gains(self.drill.tables, belief, {e.signal for e in belief.used}).get(signal, 0.0)
+        plan = self._plan(belief)
         best = plan[0] if plan else None
         mine = next((o for o in plan if o.signal == signal), None)  # None: not worth asking at all
         state = self.drill.oracle.get(signal, UNKNOWN)
@@ -246,34 +237,35 @@ class Game:
         self.session.answer(signal, state, source="case")
         after = self.cost
         paid = Cost(
-            round(after.minutes - before.minutes, 2), round(after.gpu_hours - before.gpu_hours, 3),
-            round(after.total - before.total, 2),
-        )  # fmt: skip
-        chance, _ = self.drill.chance(posterior(self.drill.tables, self.session.evidence))
-        self.steps.append(
+            after.minutes - before.minutes, after.gpu_hours - before.gpu_hours, after.total - before.total
+        ).rounded()
+        self._did(
             Step(
-                "look", signal, state, paid, round(gain.get(signal, 0.0), 4) if state != UNKNOWN else 0.0,
-                best.signal if best else "", round(best.gain, 4) if best else 0.0,
-                round(mine.rate / best.rate, 4) if best and mine else 0.0, round(chance, 4),
+                "look",
+                signal,
+                state,
+                paid,
+                gain=round(gain, 4) if state != UNKNOWN else 0.0,
+                best=best.signal if best else "",
+                share=round(mine.rate / best.rate, 4) if best and mine else 0.0,
             )
-        )  # fmt: skip
+        )
         return state
 
-    def _plan(self) -> list[Option]:
+    def _plan(self, belief: Belief) -> list[Option]:
         """What the engine would look at now, best first: what is idle to it is left out, as in a diagnosis."""
-        known = {e.signal for e in self.session.evidence}
-        belief = posterior(self.drill.tables, self.session.evidence)
+        known = {e.signal for e in belief.used}
+        drill, session = self.drill, self.session
         found = options(
-            self.drill.tables, belief, self.drill.book.signals, known, self.session.closed, self.drill.size,
-            self.session.clusters_done,
-        )  # fmt: skip
+            drill.tables, belief, drill.book.signals, known, session.closed, drill.size, session.clusters_done
+        )
         return [o for o in found if o.gain >= IDLE_GAIN and o.rate >= IDLE_RATE]
 
     def aid(self, fix: str) -> bool:
         """Name the first aid; only the first naming counts."""
         self._fix(fix)
         good = fix in self.drill.aids
-        self._did("aid", fix, "right" if good else "wrong", Cost(0.0, 0.0, 0.0))
+        self._did(Step("aid", fix, "right" if good else "wrong", FREE))
         return good
 
     def suspect(self, cause: str) -> bool:
@@ -284,21 +276,18 @@ class Game:
         cost = trial_cost(self.drill.book, cause, self.drill.size)
         self.extra.append(cost)
         self.solved = self.solved or right
-        self._did("suspect", cause, "right" if right else "wrong", cost)
+        self._did(Step("suspect", cause, "right" if right else "wrong", cost))
         return right
 
     def repair(self, fix: str) -> bool:
         """Choose the repair once the cause stands; a wrong one costs its own trial."""
         entry = self._fix(fix)
         right = entry in self.drill.repairs
-        hours = 0.0 if right else entry.gpu_steps * self.drill.size.step_seconds / 3600
-        minutes = 0.0 if right else entry.minutes
-        gpu_hours = hours * self.drill.size.gpus
-        cost = Cost(minutes, round(gpu_hours, 3), round(minutes + gpu_hours * MINUTES_PER_GPU_HOUR, 2))
+        cost = FREE if right else trying(entry, self.drill.size).rounded()
         if not right:
             self.extra.append(cost)
         self.mended = self.mended or right
-        self._did("repair", fix, "right" if right else "wrong", cost)
+        self._did(Step("repair", fix, "right" if right else "wrong", cost))
         return right
 
     def _fix(self, fix: str) -> Fix:
@@ -307,9 +296,10 @@ class Game:
             raise PlaybookError(fix, "is no fix of the book", did_you_mean(fix, self.drill.book.fixes))
         return entry
 
-    def _did(self, kind: str, name: str, state: str, cost: Cost) -> None:
+    def _did(self, step: Step) -> None:
+        """Keep a step with the belief in the true mechanism that it left."""
         chance, _ = self.drill.chance(posterior(self.drill.tables, self.session.evidence))
-        self.steps.append(Step(kind, name, state, cost, chance=round(chance, 4)))
+        self.steps.append(replace(step, chance=round(chance, 4)))
 
 
 def par_game(drill: Drill) -> Game:
