@@ -247,15 +247,20 @@ def question_panel(session: Session, option: Option, w: Words, plain: bool = Fal
     return Panel(Group(*parts), title=f"{signal.title}  ({signal.id})", title_align="left", border_style="blue")
 
 
-def print_evaluation(document: Mapping[str, Any], diagram: Sequence[Mapping[str, float]], out: Console) -> None:
-    """Totals, the reliability diagram and the cases that went wrong."""
+def print_evaluation(document: Mapping[str, Any], out: Console) -> None:
+    """Totals with their 90 % intervals, the reliability diagram and the cases that went wrong."""
     out.print(f"[bold]{document['cases']} cases[/]")
-    for key in ("top1", "top3", "decided", "right_when_decided"):
-        out.print(f"  {key:20} {bar(document[key])} {document[key]:.1%}")
-    for key in ("mean_questions", "mean_cost_minutes", "brier", "calibration_error"):
+    for key, (low, high) in document["intervals"].items():
+        out.print(f"  {key:20} {bar(document[key])} {document[key]:.1%}  [dim]({low:.0%} to {high:.0%})[/]")
+    for key in ("mean_questions", "mean_cost_minutes", "brier"):
         out.print(f"  {key:20} {document[key]}")
+    chance = document["calibration_error_by_chance"]
+    out.print(
+        f"  {'calibration_error':20} {document['calibration_error']}"
+        f"  [dim]({chance['p5']:.2f} to {chance['p95']:.2f} if perfectly calibrated)[/]"
+    )
     out.print("\n[bold]stated probability -> how often right[/]")
-    for row in diagram:
+    for row in document["reliability"]:
         low = row["from"]
         out.print(f"  {low:.1f}-{low + 0.1:.1f}  {bar(row['accuracy'])} {row['accuracy']:.0%} of {row['cases']:.0f}")
     if document.get("baselines"):

@@ -14,11 +14,10 @@ import numpy as np
 
 from playbook.engine.diagnosis import Diagnosis
 from playbook.findings import Evidence
+from playbook.workflow import calibration
 from playbook.workflow.book import Library
 from playbook.workflow.cases import CaseFile, hits, play, read_cases, start, unmapped
 from playbook.workflow.upkeep.learn import counts_without
-
-BINS = 10  # of the reliability diagram
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,9 +86,11 @@ def score(case: CaseFile, diagnosis: Diagnosis, questions: int, minutes: float, 
 
 
 def summary(scores: Sequence[Score]) -> dict[str, Any]:
-    """The contract's document."""
+    """The contract's document, with what chance alone does to its figures."""
     n = len(scores)
     decided = [s for s in scores if s.decided]
+    stated = [s.first_probability for s in scores]
+    first = [s.rank == 1 for s in scores]
     return {
         "cases": n,
         "top1": _share(s.rank == 1 for s in scores),
@@ -99,7 +100,15 @@ def summary(scores: Sequence[Score]) -> dict[str, Any]:
         "mean_questions": round(float(np.mean([s.questions for s in scores])), 3) if n else 0.0,
         "mean_cost_minutes": round(float(np.mean([s.minutes for s in scores])), 2) if n else 0.0,
         "brier": round(float(np.mean([s.brier for s in scores])), 4) if n else 0.0,
-        "calibration_error": round(calibration_error(scores), 4),
+        "calibration_error": round(calibration.calibration_error(stated, first), 4),
+        "calibration_error_by_chance": calibration.by_chance(stated),
+        "reliability": calibration.reliability(stated, first),
+        "intervals": {
+            "top1": calibration.interval(sum(first), n),
+            "top3": calibration.interval(sum(1 <= s.rank <= 3 for s in scores), n),
+            "decided": calibration.interval(len(decided), n),
+            "right_when_decided": calibration.interval(sum(s.rank == 1 for s in decided), len(decided)),
+        },
         "per_case": [
             {
                 "id": s.id,
@@ -121,32 +130,3 @@ def summary(scores: Sequence[Score]) -> dict[str, Any]:
 def _share(flags: Any) -> float:
     values = list(flags)
     return round(sum(values) / len(values), 4) if values else 0.0
-
-
-def calibration_error(scores: Sequence[Score], bins: int = BINS) -> float:
-    """Expected calibration error of the first cause's probability, over bins of equal width."""
-    total = 0.0
-    for row in reliability(scores, bins):
-        total += row["cases"] * abs(row["confidence"] - row["accuracy"])
-    return total / len(scores) if scores else 0.0
-
-
-def reliability(scores: Sequence[Score], bins: int = BINS) -> list[dict[str, float]]:
-    """The reliability diagram: per bin of the stated probability, how often the first cause was right."""
-    rows: list[dict[str, float]] = []
-    for k in range(bins):
-        inside = [
-            s
-            for s in scores
-            if k / bins <= s.first_probability < (k + 1) / bins or (k == bins - 1 and s.first_probability >= 1)
-        ]
-        if inside:
-            rows.append(
-                {
-                    "from": k / bins,
-                    "cases": len(inside),
-                    "confidence": round(float(np.mean([s.first_probability for s in inside])), 4),
-                    "accuracy": round(float(np.mean([s.rank == 1 for s in inside])), 4),
-                }
-            )
-    return rows

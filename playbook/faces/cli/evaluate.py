@@ -44,5 +44,5 @@ def evaluate(folder: Path, split: str | None, baselines: bool, as_json: bool, pa
     else:
         from playbook.faces.report import print_evaluation
 
-        print_evaluation(document, use_case.reliability(scores), common.console())
+        print_evaluation(document, common.console())
     return 0

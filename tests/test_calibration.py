@@ -1,0 +1,66 @@
+"""Figures about figures: the calibration error, what chance does to it, intervals of shares."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+from playbook.faces.cli import cli
+from playbook.workflow import calibration
+
+CASES = Path(__file__).parent.parent / "knowledge" / "cases"
+
+
+def test_calibration_error_is_the_mean_gap_of_the_bins() -> None:
+    stated = [0.95, 0.95, 0.15, 0.15]
+    assert calibration.calibration_error(stated, [True, True, False, False]) == pytest.approx((0.05 + 0.15) / 2)
+    assert calibration.calibration_error(stated, [False, False, True, True]) == pytest.approx((0.95 + 0.85) / 2)
+    assert calibration.calibration_error([], []) == 0
+
+
+def test_certainty_belongs_to_the_last_bin() -> None:
+    rows = calibration.reliability([1.0, 0.9, 0.0], [True, False, False])
+    assert [(r["from"], r["cases"], r["accuracy"]) for r in rows] == [(0.0, 1, 0.0), (0.9, 2, 0.5)]
+
+
+def test_chance_explains_much_on_few_cases_and_little_on_many() -> None:
+    stated = np.random.default_rng(3).random(4000)
+    few, many = calibration.by_chance(stated[:40]), calibration.by_chance(stated)
+    assert few["p5"] < few["p50"] < few["p95"]
+    assert few["p50"] > 0.1 and many["p95"] < 0.03
+    assert calibration.by_chance(stated[:40]) == few
+    assert calibration.by_chance([])["p95"] == 0
+
+
+def test_an_honest_judge_stays_within_chance_and_a_boaster_does_not() -> None:
+    rng = np.random.default_rng(5)
+    stated = rng.random(300)
+    right = rng.random(300) < stated
+    chance = calibration.by_chance(stated)
+    assert calibration.calibration_error(stated, right) < chance["p95"]
+    boast = np.sqrt(stated)
+    assert calibration.calibration_error(boast, right) > calibration.by_chance(boast)["p95"]
+
+
+def test_intervals_of_shares() -> None:
+    assert calibration.interval(0, 0) == (0, 1)
+    assert calibration.interval(0, 20)[0] == 0 and 0.1 < calibration.interval(0, 20)[1] < 0.15
+    assert calibration.interval(20, 20)[1] == 1
+    low, high = calibration.interval(50, 100)
+    assert low == pytest.approx(1 - high, abs=1e-3) and 0.41 < low < 0.43
+
+
+def test_evaluate_puts_its_figures_beside_what_chance_does(tmp_path: Path) -> None:
+    for name in ("deepspeed-6550", "build-nanogpt-30"):
+        (tmp_path / f"{name}.yaml").write_text((CASES / f"{name}.yaml").read_text("utf-8"), "utf-8")
+    told = json.loads(CliRunner().invoke(cli, ["evaluate", str(tmp_path), "--json"]).stdout)
+    low, high = told["intervals"]["top1"]
+    assert low <= told["top1"] <= high and high - low > 0.2
+    assert told["calibration_error_by_chance"]["p95"] > 0
+    assert sum(row["cases"] for row in told["reliability"]) == 2
+    shown = CliRunner().invoke(cli, ["evaluate", str(tmp_path)]).stdout
+    assert "if perfectly calibrated" in shown
