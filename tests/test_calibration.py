@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
-from playbook.faces.cli import cli
+from playbook.faces.cli import playbook as cli
 from playbook.workflow import calibration
 
 CASES = Path(__file__).parent.parent / "knowledge" / "cases"
