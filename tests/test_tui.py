@@ -422,7 +422,7 @@ def test_keeping_is_exact(tiny: Any) -> None:
                     tuple(session.moves), tuple(session.undone), session.size, 1)  # fmt: skip
     path = kept.write(row)
     assert kept.read(path) == row
-    again = kept.restore(row, library.book, Session(library.book, library.tables))
+    again = kept.restore(row, Session(library.book, library.tables))
     assert again.diagnosis().belief.by_class.tolist() == session.diagnosis().belief.by_class.tolist()
     assert not list(path.parent.glob(".*")), "nothing half written is left"
 

@@ -56,7 +56,7 @@ def look(shared: Shared) -> Scan:
     begin = onset_of(shared)
     if begin is None:
         return answer(NAME, out, f"{stats.rows(len(grad))}; no loss fault to look before")
-    found = _before(shared, grad, begin)
+    found = _before(grad, begin)
     if found is None:
         if alive := _alive(grad):
             return answer(NAME, [alive], "")
@@ -86,7 +86,7 @@ def _alive(grad: Curve) -> Finding | None:
     return finding(NAME, "alive", grad, int(index[0]), text, 0.85)
 
 
-def _before(shared: Shared, grad: Curve, begin: Onset) -> Finding | None:
+def _before(grad: Curve, begin: Onset) -> Finding | None:
     bad = np.flatnonzero(
         ~grad.finite & (grad.steps <= begin.step) & (grad.steps > begin.step - max(10, 3 * grad.spacing))
     )

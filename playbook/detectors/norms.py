@@ -58,9 +58,9 @@ def look(shared: Shared) -> Scan:
     begin = onset_of(shared)
     out: list[Finding] = []
     weight = shared.curve("param_norm")
-    out += _grows(shared, weight, begin, "weight-grows", WEIGHT if begin else WEIGHT_ALONE)
+    out += _grows(weight, begin, "weight-grows", WEIGHT if begin else WEIGHT_ALONE)
     for metric in ("attention_logit_max", "logit_norm"):
-        out += _grows(shared, shared.curve(metric), begin, "logit-grows", LOGIT if begin else LOGIT_ALONE)
+        out += _grows(shared.curve(metric), begin, "logit-grows", LOGIT if begin else LOGIT_ALONE)
     out += _activations(shared, begin)
     out += _updates(shared, begin)
     out += _embedding(shared, begin)
@@ -76,7 +76,7 @@ def _rows(curve: Curve | None, begin: Onset | None) -> np.ndarray:
     return prior(curve, begin) if begin is not None else np.flatnonzero(curve.finite)
 
 
-def _grows(shared: Shared, curve: Curve | None, begin: Onset | None, kind: str, least: float) -> list[Finding]:
+def _grows(curve: Curve | None, begin: Onset | None, kind: str, least: float) -> list[Finding]:
     index = _rows(curve, begin)
     if curve is None or len(index) < LEAST:
         return []

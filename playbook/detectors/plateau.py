@@ -80,7 +80,7 @@ def _in_line(shared: Shared, line: np.ndarray) -> list[Finding]:
     blocks = stats.block_medians(v, max(5, n // BLOCKS))
     dipped = float(blocks.min()) < min(first, last) - max(DIP * abs(middle), 3.0 * stats.diff_sigma(blocks))
     long = n >= LONG_ROWS and int(loss.steps[line[-1]] - loss.steps[line[0]]) >= LONG_STEPS
-    if not long or _warming(shared, int(loss.steps[line[-1]])):
+    if not long or _warming(shared):
         return []
     if classes is not None and (stands := _stands(shared, line, v, classes)):
         return [stands]
@@ -242,7 +242,7 @@ def _silent(shared: Shared, line: np.ndarray, v: np.ndarray) -> list[Finding]:
     return [finding(NAME, "stuck", loss, int(line[at]), text, 0.8, numbers=numbers)]
 
 
-def _warming(shared: Shared, last: int) -> bool:
+def _warming(shared: Shared) -> bool:
     """True while the learning rate still rises at the end of the log."""
     lr = shared.curve("lr")
     if lr is None or int(lr.finite.sum()) < 4:

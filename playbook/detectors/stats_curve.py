@@ -145,12 +145,6 @@ def domain(values: np.ndarray) -> Domain:
     return Domain(False, unit)
 
 
-def nearest_before(curve: Curve, step: float) -> int | None:
-    """Index of the last row (file order) at or below a step."""
-    at = np.flatnonzero(curve.steps <= step)
-    return int(at[-1]) if len(at) else None
-
-
 def at_steps(curve: Curve, steps: np.ndarray) -> np.ndarray:
     """Values of a curve at steps: that of the nearest row at or before each (NaN before the first), last run wins."""
     order = np.argsort(curve.steps, kind="stable")

@@ -57,7 +57,7 @@ def segments(curve: Curve, dom: Domain, good: np.ndarray, resumes: np.ndarray | 
         if not out:
             kind: Kind = "first"
         else:
-            kind = _kind(curve, dom, good, lineage, own, int(curve.steps[lo]))
+            kind = _kind(curve, dom, lineage, own, int(curve.steps[lo]))
         if kind == "resume":
             before = lineage[curve.steps[lineage] < curve.steps[lo]]
         elif kind == "counter":
@@ -69,7 +69,7 @@ def segments(curve: Curve, dom: Domain, good: np.ndarray, resumes: np.ndarray | 
     return _cut(out, curve, good, resumes)
 
 
-def _kind(curve: Curve, dom: Domain, good: np.ndarray, old: np.ndarray, own: np.ndarray, start: int) -> Kind:
+def _kind(curve: Curve, dom: Domain, old: np.ndarray, own: np.ndarray, start: int) -> Kind:
     if not len(old) or not len(own):
         return "resume" if len(old) and start > curve.steps[old[0]] else "init"
     seen, again = overlap(curve, old, own)

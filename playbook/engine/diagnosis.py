@@ -132,7 +132,7 @@ def _rank(book: Book, tables: Tables, belief: Belief, explained: bool) -> tuple[
     for c, name in enumerate(tables.classes):
         forms = sorted(members[name], key=lambda h: (-belief.marginal[h], tables.causes[h]))
         cause = book.causes[tables.causes[forms[0]]]
-        pro, con = explain.reasons(tables, belief, forms[0]) if explained else ([], [])
+        pro, con = explain.reasons(belief, forms[0]) if explained else ([], [])
         variants = tuple((tables.causes[h], float(belief.marginal[h])) for h in forms)
         ranked.append(
             Ranked(

@@ -48,7 +48,7 @@ class Tipping:
     chance: float
 
 
-def reasons(tables: Tables, belief: Belief, cause: int) -> tuple[list[Reason], list[Reason]]:
+def reasons(belief: Belief, cause: int) -> tuple[list[Reason], list[Reason]]:
     """(for, against), strongest first."""
     column = belief.ratios[:, cause]
     telling = [(belief.used[k], float(column[k])) for k in np.flatnonzero(np.abs(column) >= REASON)]
@@ -84,7 +84,7 @@ def tipping(
         return None
     known = {e.signal for e in belief.used}
     sizes = group_sizes(tables, known)
-    first = leading_class(tables, belief)
+    first = leading_class(belief)
     candidates = []
     for signal, where in tables.columns.items():
         if signal in known or signal in closed:
@@ -99,18 +99,18 @@ def tipping(
     for chance, signal, outcome in sorted(candidates, key=lambda c: (-c[0], c[1], c[2]))[:12]:
         # The estimate above leaves the pairs as they are: only a real posterior may be promised.
         after = posterior(tables, (*evidence, Evidence(signal, outcome, "person")))
-        if leading_class(tables, after) != first:
+        if leading_class(after) != first:
             return Tipping(signal, outcome, leader(tables, after), chance)
     return None
 
 
-def leading_class(tables: Tables, belief: Belief) -> int:
+def leading_class(belief: Belief) -> int:
     return int(belief.by_class.argmax())
 
 
 def leader(tables: Tables, belief: Belief) -> str:
     """The most probable cause of the most probable class."""
-    return tables.causes[leader_of(tables, belief, leading_class(tables, belief))]
+    return tables.causes[leader_of(tables, belief, leading_class(belief))]
 
 
 def leader_of(tables: Tables, belief: Belief, c: int) -> int:

@@ -87,7 +87,7 @@ def cost_of(signal: Signal, size: RunSize, clusters_done: Collection[str] = ()) 
 
 def gains(tables: Tables, belief: Belief, known: Collection[str]) -> dict[str, float]:
     """Expected drop of class entropy in bits, for every signal that is not known."""
-    weights = _weights(tables, belief)  # [h + 1], the last one is "not in the book"
+    weights = _weights(belief)  # [h + 1], the last one is "not in the book"
     prior_entropy = _entropy(np.append(belief.by_class, belief.unknown)[:, None])[0]
     discount = _exponents(tables, known)
     table = np.vstack([tables.likelihood, tables.background[None, :]])
@@ -111,7 +111,7 @@ def outcome_beliefs(
     Pairs keep their share, as in `gains`; the last row is "not in the book".
     """
     where = tables.columns[signal]
-    weights = _weights(tables, belief)
+    weights = _weights(belief)
     table = np.vstack([tables.likelihood[:, where], tables.background[None, where]])
     after = weights[:, None] * table ** exponent(group_sizes(tables, known)[tables.groups[signal]])
     return weights @ table, after / np.maximum(after.sum(axis=0), 1e-300)
@@ -122,7 +122,7 @@ def exponent(others: int) -> float:
     return float((others + 1) ** -DISCOUNT / TEMPERATURE)
 
 
-def _weights(tables: Tables, belief: Belief) -> np.ndarray:
+def _weights(belief: Belief) -> np.ndarray:
     return np.append(belief.marginal, belief.unknown)
 
 

@@ -44,7 +44,7 @@ def play(drill: Drill, out: Console, w: Words) -> Game:
     _aid(game, out, w)
     out.print(Text(w(HELP), style="dim"))
     print_kinds(game, out, w)
-    print_suspects(drill, out, w)
+    print_suspects(drill, out)
     shown: list[str] = []
     while not game.solved:
         reply = ask(out, w("look, suspect or ?"))
@@ -64,7 +64,7 @@ def play(drill: Drill, out: Console, w: Words) -> Game:
                     out.print(Text(f"  · {fact(drill, item.signal, item.state)}"))
                 print_bill(game, out, w)
             elif verb == "s" and not rest:
-                print_suspects(drill, out, w)
+                print_suspects(drill, out)
             elif verb == "s":
                 _suspect(game, rest, out, w)
             else:

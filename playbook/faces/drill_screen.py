@@ -109,7 +109,7 @@ def print_kinds(game: Game, out: Console, w: Words) -> None:
             out.print(Text(f"  l {kind:12} {w(KIND_WORDS[kind]):28} {len(names):3}  {low} - {high}"))
 
 
-def print_suspects(drill: Drill, out: Console, w: Words) -> None:
+def print_suspects(drill: Drill, out: Console) -> None:
     for number, cause in enumerate(drill.suspects, 1):
         line = Text(f"  s {number}  ", style="bold")
         line.append(drill.book.causes[cause].title)

@@ -151,7 +151,7 @@ def leader_notes(drill: Drill, par: Game, result: Score, w: Words) -> list[Block
     blocks += [Heading(w("What every look finds")), _looks(drill, w)]
     blocks.append(Para(w("Anything else: nobody knew (it costs a minute).")))
     blocks += [Heading(w("First aid and repair")), Items(_deeds(drill, w))]
-    blocks += _par(drill, par, result, w)
+    blocks += _par(par, result, w)
     if entry is not None and (entry.wrong_turns or entry.fix or entry.earlier):
         blocks.append(Heading(w("How it went in life")))
         turns = tuple(f"{w('wrong turn')}: {t}" for t in entry.wrong_turns)
@@ -200,7 +200,7 @@ def _state(state: str, w: Words) -> str:
     return w(state) if state in ("right", "wrong", "unknown") else state
 
 
-def _par(drill: Drill, par: Game, result: Score, w: Words) -> list[Block]:
+def _par(par: Game, result: Score, w: Words) -> list[Block]:
     rows = []
     for place, step in enumerate(par.steps, 1):
         rows.append((

@@ -71,7 +71,7 @@ def print_mark(card: Card, marked: Mark, out: Console, w: Words, due: datetime |
         head.append(f"  {marked.score:.0%}", "bold")
     out.print(head)
     if card.form == "choice":
-        _print_choices(card, marked, out, w)
+        _print_choices(card, marked, out)
     elif card.form == "order":
         for number, step in enumerate(card.steps, 1):
             out.print(_numbered(number, step))
@@ -98,7 +98,7 @@ def _unique(card: Card) -> list[Link]:
     return list(dict.fromkeys(card.links))
 
 
-def _print_choices(card: Card, marked: Mark, out: Console, w: Words) -> None:
+def _print_choices(card: Card, marked: Mark, out: Console) -> None:
     for number, option in enumerate(card.options, 1):
         best = number - 1 == card.best
         mine = option.text == marked.said

@@ -193,11 +193,6 @@ class Store:
                 by_id = {r.id: r for r in _assemble(connection, found, problems)}
                 yield from (by_id[i] for i in part if i in by_id)
 
-    def used_artifacts(self) -> set[str]:
-        """Hashes that an incident refers to."""
-        with self.database.reading() as connection:
-            return set(connection.execute(select(METADATA.tables["artifact"].c.sha256).distinct()).scalars())
-
 
 def open_store(url: str, folder: Path | None = None, busy_seconds: float = BUSY_SECONDS) -> Store:
     """Open a store. `folder` keeps the artifacts; for SQLite it is beside the file unless named."""

@@ -50,7 +50,7 @@ def pattern(before: Found, builder: RunBuilder) -> Pattern | None:
     if not csv_plain.bare(header) or held_out.label_columns(shape.names):
         return None
     earlier = ",\t;"[: ",\t;".index(shape.delimiter)]  # tried before this one
-    wanted = tuple(name for name in shape.names if csv_table.needed(name, shape, builder))
+    wanted = tuple(name for name in shape.names if csv_table.needed(name, builder))
     enough = len(wanted) >= _SHARE * len(shape.names) and any(builder.wants(name) for name in wanted)
     if not enough or any(sign.encode() in header for sign in earlier) or csv_table.sniff(head, before.path) < CERTAIN:
         return None

@@ -54,7 +54,7 @@ def read(source: Source, builder: RunBuilder) -> None:
             shape.first - 1,
         )
     builder.columns = shape.names
-    wanted = [name for name in shape.names if needed(name, shape, builder)]
+    wanted = [name for name in shape.names if needed(name, builder)]
     labels = held_out.label_columns(shape.names)
     if not labels and not any(builder.wants(name) for name in wanted):
         what = f"no column of a known metric (columns: {tabular.shown(shape.names)})"
@@ -80,7 +80,7 @@ def read(source: Source, builder: RunBuilder) -> None:
     tabular.fill(builder, columns, table.columns.lines(), shape.first - 1 or 1)
 
 
-def needed(name: str, shape: Shape, builder: RunBuilder) -> bool:
+def needed(name: str, builder: RunBuilder) -> bool:
     """Columns that are parsed: metrics, and what may count steps, epochs or ranks."""
     if builder.wants(name) or step_names([name]) or epoch_name([name]) or rank_name([name]) or plain(name) == "value":
         return True

@@ -22,7 +22,6 @@ _OLD = re.compile(
     rf"\biter (\d+)(?: step (\d+))?: (?:train )?loss {_N}, (?:(?:train|iter) )?(?:iter )?time: {_N} ?(ms|s)"
 )
 _VAL = re.compile(rf"\b(?:iter|step|Epoch) (\d+):? ?(?:\| )?val(?:idation)?[ _]loss:? {_N}")
-_SETTINGS = re.compile(r"^\{'(?:data|devices|out_dir|model_name|eval|access_token)'")
 
 
 def sniff(head: bytes, path: Path) -> int:

@@ -17,8 +17,6 @@ from playbook.errors import PlaybookError
 if TYPE_CHECKING:
     from rich.console import Console
 
-Decorator = Callable[[Any], Any]
-
 
 class Finite(click.FloatRange):
     """A number within bounds; `nan` and `inf` are none."""

@@ -92,7 +92,7 @@ def _play(chosen: Any, answers: Path | None, par: bool, as_json: bool, w: Any) -
         if as_json:
             raise PlaybookError("drill --json", "needs the moves", "give --answers FILE, or --par")
         drill_screen.print_alert(chosen, out, w)
-        drill_screen.print_suspects(chosen, out, w)
+        drill_screen.print_suspects(chosen, out)
         return 0
     engine = par_game(chosen)
     if par:

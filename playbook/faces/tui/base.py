@@ -26,7 +26,6 @@ Result = TypeVar("Result")
 
 class _Parts(Screen[Result]):
     HINTS: ClassVar[tuple[Hint, ...]] = ()
-    TITLE_WORDS: ClassVar[str] = ""
 
     @property
     def top(self) -> PlaybookApp:

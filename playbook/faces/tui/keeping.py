@@ -31,7 +31,7 @@ def write(desk: Desk, now: datetime) -> None:
 def from_kept(desk: Desk, kept: disk.Kept) -> list[str]:
     """Fill an empty desk with a kept session; the files of it that are gone."""
     desk.name = kept.name
-    disk.restore(kept, desk.session.book, desk.session)
+    disk.restore(kept, desk.session)
     desk.paths, desk.incident, desk.aid_done, desk.asked = kept.paths, kept.incident, kept.aid_done, kept.asked
     desk.title = kept.title
     _judge_first(desk)

@@ -36,7 +36,7 @@ def run(options: Options, out: Console, now: Callable[[], datetime] = lambda: da
     paths, name = tuple(options.paths), f"{now():%Y%m%dT%H%M%S}-{os.getpid()}-plain"
     found: Ingested | None = None
     if not paths and (before := _go_on(out, w)) is not None:
-        kept.restore(before, library.book, session)
+        kept.restore(before, session)
         paths, name = before.paths, before.name
     elif paths:
         found = ingest(paths, library.book)

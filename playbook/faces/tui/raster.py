@@ -105,11 +105,11 @@ def columns(line: Line, first: float, last: float, k: int) -> Columns:
         low[~np.isfinite(low)] = np.nan
         high[~np.isfinite(high)] = np.nan
         bad = line.bad_before[stops] - line.bad_before[starts]
-    return Columns(low, high, bad, first, last, tuple(_links(line, filled, starts, begin, end, first, last, k)))
+    return Columns(low, high, bad, first, last, tuple(_links(line, filled, starts, end, first, last, k)))
 
 
 def _links(
-    line: Line, filled: np.ndarray, starts: np.ndarray, begin: int, end: int, first: float, last: float, k: int
+    line: Line, filled: np.ndarray, starts: np.ndarray, end: int, first: float, last: float, k: int
 ) -> list[tuple[float, float, float, float]]:
     """Joins between the last point of one column and the first of the next one, also across the edge of the view."""
     pairs = [(int(starts[c]) - 1, int(starts[c])) for c in filled if starts[c] > 0]

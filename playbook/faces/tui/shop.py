@@ -80,7 +80,7 @@ class Shop:
 
         incident = desk.incident or record(desk.session, desk.found, desk.diagnosis, self.db, title)
         if desk.incident or desk.aid_done:
-            resume.update(incident, desk.session, desk.found, desk.diagnosis, desk.aid_done, self.db)
+            resume.update(incident, desk.session, desk.diagnosis, desk.aid_done, self.db)
         return incident
 
     def take_up(self, incident: str) -> Taken:

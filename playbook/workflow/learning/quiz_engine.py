@@ -127,7 +127,7 @@ def chance(ground: Ground, spec: Spec) -> Card | None:
     members = [h for h, c in enumerate(tables.class_of) if c == name]
     engine = float(belief.marginal[members].sum())
     is_true = float(name in {tables.class_of[h] for h in truth})
-    pro, con = reasons(tables, belief, asked)
+    pro, con = reasons(belief, asked)
     told = "; ".join(f"{r.signal} = {r.state}" for r in [*pro[:2], *con[:1]])
     cause = ground.causes[tables.causes[asked]]
     real = ground.causes[tables.causes[max(truth, key=lambda h: belief.marginal[h])]]

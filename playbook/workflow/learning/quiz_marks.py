@@ -53,7 +53,7 @@ def mark(card: Card, reply: str, ticks: Collection[str] = ()) -> Mark:
         return _order(card, reply)
     if card.form == "number":
         assert card.number is not None
-        return _number(card, card.number, reply)
+        return _number(card.number, reply)
     if card.form == "percent":
         return _percent(card, reply)
     return _free(card, reply, ticks)
@@ -87,7 +87,7 @@ def _order(card: Card, reply: str) -> Mark:
     return Mark(round(score, 4), said == list(card.steps), card.explain, " ".join(map(str, numbers)))
 
 
-def _number(card: Card, wanted: Figure, reply: str) -> Mark:
+def _number(wanted: Figure, reply: str) -> Mark:
     said = read_number(reply)
     error = abs(said - wanted.value) / abs(wanted.value) if wanted.value else abs(said)
     if error <= wanted.within + 1e-9:

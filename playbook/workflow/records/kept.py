@@ -19,7 +19,6 @@ from playbook import places
 from playbook.engine.value import Cost, RunSize
 from playbook.errors import PlaybookError
 from playbook.findings import Evidence
-from playbook.knowledge.loader import Book
 from playbook.series import Origin
 from playbook.workflow.session import Move, Session
 
@@ -119,7 +118,7 @@ def alive(kept: Kept) -> bool:
     return True
 
 
-def restore(kept: Kept, book: Book, session: Session) -> Session:
+def restore(kept: Kept, session: Session) -> Session:
     """Put the kept moves into a fresh session; what the book no longer knows stays as evidence without weight."""
     session.moves = list(kept.moves)
     session.undone = list(kept.undone)

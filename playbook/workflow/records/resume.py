@@ -56,7 +56,6 @@ def take_up(incident: str, db: str | None = None) -> tuple[Record, Ingested | No
 def update(
     incident: str,
     session: Session,
-    found: Ingested | None,
     diagnosis: Diagnosis,
     aid_done: Sequence[str] = (),
     db: str | None = None,
