@@ -7,6 +7,8 @@ from pathlib import Path
 import pytest
 
 from playbook.knowledge.loader import Book, load
+from playbook.workflow.book import Library
+from tests import the_book
 
 TESTS = Path(__file__).parent
 
@@ -30,9 +32,13 @@ def tiny() -> Book:
 @pytest.fixture(scope="session")
 def real_book() -> Book:
     """The built-in book."""
-    from playbook import places
+    return the_book.book()
 
-    return load([places.knowledge()])
+
+@pytest.fixture(scope="session")
+def library() -> Library:
+    """The built-in book with its tables."""
+    return the_book.library()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

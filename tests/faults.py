@@ -9,10 +9,10 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-import policies
-from runs import Fault, cosine, descent, grads, plain, run, series
 
 from playbook.series import Event, Origin, Run
+from tests import policies
+from tests.runs import Fault, cosine, descent, grads, plain, run, series
 
 Made = tuple[Run, int | None]
 N = 2000

@@ -9,10 +9,10 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from faults import Made, N, _base, _with
-from runs import Fault, cosine, descent, grads, run
 
 from playbook.series import Run
+from tests.faults import Made, N, _base, _with
+from tests.runs import Fault, cosine, descent, grads, run
 
 
 def backward_first(seed: int) -> Made:

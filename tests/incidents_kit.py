@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pgserver
 import pytest
 
 from playbook.findings import Evidence
@@ -17,7 +16,9 @@ from playbook.knowledge.loader import Book
 from playbook.series import Event, FileReport, Origin, Run, Series
 from playbook.workflow.book import Library
 from playbook.workflow.ingest import Ingested
+from playbook.workflow.records.shelf import shelf
 from playbook.workflow.session import Session
+from tests import pgserver
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])
@@ -114,6 +115,12 @@ def with_nan(run: Run, at: int = 2500) -> Run:
     values[at], values[at + 1] = math.nan, -math.inf
     changed = Series(old.metric, old.rank, old.steps, values, old.lines, old.origin, old.raw)
     return Run({**run.series, ("loss", None): changed}, run.events, run.config, run.files)
+
+
+def kept(incident: str) -> Record:
+    """An incident as the default store has it."""
+    with shelf() as store:
+        return store.get(incident)
 
 
 def session_on(book: Book, found: Ingested | None = None) -> Session:

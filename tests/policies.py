@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
-from runs import run, smooth
 
 from playbook.series import Run
+from tests.runs import run, smooth
 
 Rng = np.random.Generator
 

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from playbook.knowledge.entries import SYMPTOMS, Case
-from playbook.knowledge.loader import Book, load
+from playbook.knowledge.loader import Book
 
 ROOT = Path(__file__).resolve().parents[1]
 KNOWLEDGE = ROOT / "knowledge"
@@ -63,18 +63,13 @@ CONTEXT = {"gpus", "nodes", "task", "framework"}  # context that is no signal
 
 
 @pytest.fixture(scope="module")
-def book() -> Book:
-    return load([KNOWLEDGE])
+def cases(real_book: Book) -> dict[str, Case]:
+    return real_book.cases
 
 
 @pytest.fixture(scope="module")
-def cases(book: Book) -> dict[str, Case]:
-    return book.cases
-
-
-@pytest.fixture(scope="module")
-def outcomes(book: Book) -> dict[str, set[str]]:
-    return {name: set(signal.outcomes) for name, signal in book.signals.items()} | CONTRACT
+def outcomes(real_book: Book) -> dict[str, set[str]]:
+    return {name: set(signal.outcomes) for name, signal in real_book.signals.items()} | CONTRACT
 
 
 def faults(case: Case, outcomes: dict[str, set[str]]) -> list[str]:
@@ -111,8 +106,8 @@ def split_of(corpus_id: str) -> str:
     return "development" if even else "test"
 
 
-def test_all_cases_load(book: Book, cases: dict[str, Case]) -> None:
-    assert [str(p) for p in book.problems if "/cases/" in Path(p.where).as_posix()] == []
+def test_all_cases_load(real_book: Book, cases: dict[str, Case]) -> None:
+    assert [str(p) for p in real_book.problems if "/cases/" in Path(p.where).as_posix()] == []
     files = {path.stem for path in (KNOWLEDGE / "cases").glob("*.yaml")}
     assert set(cases) == files
     assert files >= SEED_CASES
@@ -161,12 +156,12 @@ def test_splits_follow_the_rule(cases: dict[str, Case]) -> None:
     assert 0.4 < share < 0.6
 
 
-def test_sources_lead_to_a_page(book: Book, cases: dict[str, Case]) -> None:
+def test_sources_lead_to_a_page(real_book: Book, cases: dict[str, Case]) -> None:
     for case in cases.values():
         if case.id in SEED_CASES:
             continue
         for key in case.sources[1:]:
-            page = book.sources[key]
+            page = real_book.sources[key]
             assert page["title"] and page["kind"] in {"issue", "chronicle", "paper", "docs"}
             assert page["url"].startswith("https://github.com/"), key
 
@@ -177,12 +172,12 @@ def test_every_case_tells_its_story(cases: dict[str, Case]) -> None:
         assert case.fix and case.earlier, case.id
 
 
-def test_causes_are_classes_or_entries(book: Book, cases: dict[str, Case]) -> None:
-    classes = {cause.class_ for cause in book.causes.values()}
+def test_causes_are_classes_or_entries(real_book: Book, cases: dict[str, Case]) -> None:
+    classes = {cause.class_ for cause in real_book.causes.values()}
     if len(classes) < 48:
         pytest.skip("the book does not cover all classes of the taxonomy yet")
     named = {name for case in cases.values() for name in case.causes}
-    assert sorted(named - classes - set(book.causes)) == []
+    assert sorted(named - classes - set(real_book.causes)) == []
 
 
 def _rows(path: Path) -> list[dict[str, str]]:
@@ -190,11 +185,11 @@ def _rows(path: Path) -> list[dict[str, str]]:
         return list(csv.DictReader(file))
 
 
-def test_metric_files_parse(book: Book, cases: dict[str, Case]) -> None:
+def test_metric_files_parse(real_book: Book, cases: dict[str, Case]) -> None:
     named: set[Path] = set()
     for case in cases.values():
         for name in case.metrics:
-            path = book.files["cases", case.id].parent / name
+            path = real_book.files["cases", case.id].parent / name
             named.add(path)
             rows = _rows(path)
             assert len(rows) >= 8, path.name

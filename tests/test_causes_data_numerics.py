@@ -5,13 +5,10 @@ A cause that names another one as its double promises an observation; here that 
 
 from __future__ import annotations
 
-from functools import cache
-
 import pytest
 
-from playbook import places
 from playbook.knowledge.entries import HOW_OFTEN, Cause
-from playbook.knowledge.loader import Book, load
+from tests.the_book import book
 
 LAYERS = ("data", "numerics")
 TELLS = 0.3  # total variation between the two causes that a telling signal owes
@@ -22,11 +19,6 @@ ONE_RANK_AMONG_SEVERAL = (
     "one-rank-bad-shard",
     "loss-scale-not-shared",
 )
-
-
-@cache
-def book() -> Book:
-    return load([places.knowledge()])
 
 
 def causes() -> list[Cause]:

@@ -6,17 +6,13 @@ Likelihoods are compared as the engine compiles them, so a telling signal must t
 
 from __future__ import annotations
 
-from functools import cache
-
 import numpy as np
 import pytest
 
-from playbook import places
 from playbook.engine.belief import Belief, posterior
-from playbook.engine.tables import Tables, compile_book
 from playbook.findings import Evidence
 from playbook.knowledge.entries import Cause
-from playbook.knowledge.loader import Book, load
+from tests.the_book import book, tables
 
 LAYERS = {"model": 19, "optimization": 23, "communication": 13}
 TELLS = 0.25  # total variation between two causes that a telling signal owes
@@ -29,16 +25,6 @@ DEMO = {
     "clipping-effect": "delays",
     "eps-larger-removes-it": "no",
 }
-
-
-@cache
-def book() -> Book:
-    return load([places.knowledge()])
-
-
-@cache
-def tables() -> Tables:
-    return compile_book(book())
 
 
 def causes() -> list[Cause]:

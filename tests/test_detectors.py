@@ -11,17 +11,14 @@ from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
 
-import faults
-import faults_numbers
 import numpy as np
 import pytest
-import runs
-import varied
 
 from playbook import detectors
 from playbook.detectors import INCIDENT, LASTING, PASSING, TABLE, onset, scan
 from playbook.findings import Finding, Scan
 from playbook.series import Event, Run
+from tests import faults, faults_numbers, runs, varied
 
 FOLDER = Path(detectors.__file__).parent
 HEADINGS = ("What it sees", "Why it matters", "Blind when", "Easily mistaken for")

@@ -6,14 +6,14 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-import runs
-from lab import judge
 
 from playbook.detectors import scan
 from playbook.findings import Evidence, Finding
 from playbook.series import Run
 from playbook.workflow.ingest import look
 from playbook.workflow.session import Session
+from tests import runs
+from tests.lab import judge
 
 BOOK = judge.library().book
 N = 1200

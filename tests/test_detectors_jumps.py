@@ -6,10 +6,10 @@ import itertools
 
 import numpy as np
 import pytest
-from runs import run
 
 from playbook.detectors import spike
 from playbook.series import Run
+from tests.runs import run
 
 INCIDENT = 0.7
 GRID = list(itertools.product((150, 400, 1200), (0.1, 0.35, 1.0), (0.005, 0.03), (1, 10, 100)))

@@ -6,11 +6,12 @@ import itertools
 
 import numpy as np
 import pytest
-from runs import run, series, smooth
 
 from playbook.detectors import TABLE, scan
 from playbook.findings import Finding
+from playbook.knowledge.loader import Book
 from playbook.series import Run
+from tests.runs import run, series, smooth
 
 INCIDENT = 0.7
 
@@ -219,14 +220,13 @@ def test_a_collapse_to_next_to_nothing_needs_few_rows() -> None:
     assert not told(run(np.arange(60) * 10, {"loss": learned}), "abnormally_low")
 
 
-def test_a_router_that_collapses_under_a_healthy_loss_is_an_incident() -> None:
-    from playbook.workflow.book import open_book
+def test_a_router_that_collapses_under_a_healthy_loss_is_an_incident(real_book: Book) -> None:
     from playbook.workflow.ingest import look
 
-    t, book = np.arange(600), open_book().book
+    t = np.arange(600)
     even = 0.2 * np.exp(np.random.default_rng(0).normal(0, 0.03, 600))
     for load, verdict in ((even, "healthy"), (np.where(t >= 300, 4.5 * even, even), "incident")):
         made = run(t, {"loss": falling(600), "expert_load_max": np.minimum(load, 1.0)}, config={"num_experts": 8})
-        found = look(made, book)
+        found = look(made, real_book)
         assert found.verdict == verdict
     assert found.symptom and (found.symptom.state, found.symptom.step) == ("silent-degradation", 300)

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import numpy as np
-import policies
 import pytest
 
 from playbook.detectors import INCIDENT, onset, scan
-from playbook.knowledge.loader import load
-from playbook.places import knowledge
+from playbook.knowledge.loader import Book
 from playbook.series import Run
 from playbook.workflow.ingest import look
+from tests import policies
 
 SEEDS = range(12)
 SIZES = (60, 400, 3000)
@@ -45,26 +44,24 @@ def test_a_policy_that_falls_apart_is_told(name: str) -> None:
         assert len(missed) <= most and len(late) <= 1, (name, n, missed, late)
 
 
-def test_the_whole_chain_says_so() -> None:
-    book = load([knowledge()])
+def test_the_whole_chain_says_so(real_book: Book) -> None:
     made, at = policies.policy("group_relative: reward and KL", 1)
-    found = look(made, book)
+    found = look(made, real_book)
     assert found.verdict == "incident" and found.symptom is not None and at is not None
     assert found.symptom.state == "silent-degradation" and abs((found.symptom.step or 0) - at) <= 80
     states = {e.signal: e.state for e in found.evidence}
     assert states["rl-importance-ratio"] == "drifts" and states["rl-training"] == "yes"
 
 
-def test_reward_without_a_loss_can_be_healthy() -> None:
-    book = load([knowledge()])
+def test_reward_without_a_loss_can_be_healthy(real_book: Book) -> None:
     made, _ = policies.policy("control", 1)
     bare = Run({key: s for key, s in made.series.items() if key[0] != "loss"}, (), {})
-    assert look(bare, book).verdict == "healthy"
+    assert look(bare, real_book).verdict == "healthy"
 
 
 def test_a_kl_of_another_kind_says_nothing() -> None:
     """The KL term of an autoencoder grows from zero in health, and nothing else speaks of a policy."""
-    from runs import run
+    from tests.runs import run
 
     n = 400
     kl = np.where(np.arange(n) < 200, 0.01, 25.0)

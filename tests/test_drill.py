@@ -37,11 +37,6 @@ CASE = "lr-peak-hard-samples-7b"
 
 
 @pytest.fixture(scope="module")
-def library() -> Library:
-    return open_book()
-
-
-@pytest.fixture(scope="module")
 def drill(library: Library) -> Drill:
     return find(CASE, library)
 

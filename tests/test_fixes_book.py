@@ -8,17 +8,15 @@ import json
 import re
 import tomllib
 from collections import Counter
-from functools import cache
 from typing import Any
 
 import pytest
 
-from playbook import places
 from playbook.knowledge.entries import SYMPTOMS, CheckItem, Fix
 from playbook.knowledge.lint import cited
-from playbook.knowledge.loader import Book, load
 from playbook.series import Run
 from playbook.workflow.preflight import preflight
+from tests.the_book import book
 
 # Settings that a good, a sloppy and a faulty run would hand to preflight: (configuration, {item: state}).
 SAMPLES: dict[str, tuple[dict[str, Any], dict[str, str]]] = {
@@ -251,11 +249,6 @@ SAMPLES: dict[str, tuple[dict[str, Any], dict[str, str]]] = {
         },
     ),
 }
-
-
-@cache
-def book() -> Book:
-    return load([places.knowledge()])
 
 
 def fixes(kind: str) -> list[Fix]:

@@ -142,7 +142,7 @@ def test_clickhouse_refuses_what_it_cannot_read_in_one_line(tmp_path: Path) -> N
 @needs_ibis
 def test_postgresql_by_its_url_equals_numpy(tmp_path: Path) -> None:
     """A real server that Ibis connects to, as a fleet's store would be."""
-    import pgserver
+    from tests import pgserver
 
     if pgserver.binaries() is None or not (have("psycopg") and have("pandas")):
         pytest.skip("no PostgreSQL here, or not installed: pip install 'ibis-framework[postgres]' pandas")

@@ -9,11 +9,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from fuzz import __main__ as fuzz
-from fuzz.inputs import made, samples
 
 from playbook.errors import PlaybookError
 from playbook.readers import readers
+from tests.fuzz import __main__ as fuzz
+from tests.fuzz.inputs import made, samples
 
 NAMES = [reader.NAME for reader in readers()]
 

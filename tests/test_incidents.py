@@ -8,7 +8,6 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from incidents_kit import record, url  # noqa: F401  (url is a fixture)
 
 from playbook.errors import PlaybookError
 from playbook.incidents import artifacts
@@ -17,6 +16,7 @@ from playbook.incidents.models import METADATA
 from playbook.incidents.record import Record, document, parse, tidy
 from playbook.incidents.schema import HEAD, MIGRATIONS, VERSIONS, ensure
 from playbook.incidents.store import Filter, Store, Taken, open_store
+from tests.incidents_kit import record, url  # noqa: F401  (url is a fixture)
 
 
 @pytest.fixture

@@ -16,14 +16,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from incidents_kit import record, session_on, spiked
 
 from playbook.errors import PlaybookError
 from playbook.faces.cli import run as command
 from playbook.incidents import bundle
 from playbook.incidents.artifacts import digest
 from playbook.incidents.bundle import Bundle, Limits
-from playbook.incidents.record import Record
 from playbook.incidents.redact import Redactor, Rules, read_rules
 from playbook.knowledge.loader import Book, load
 from playbook.workflow.book import Library, open_book
@@ -34,6 +32,7 @@ from playbook.workflow.records.postmortem import SEVEN, curve_of, draw, markdown
 from playbook.workflow.records.record import record as recorded
 from playbook.workflow.records.replay import replay_incident
 from playbook.workflow.records.shelf import shelf
+from tests.incidents_kit import kept, record, session_on, spiked
 
 TINY = Path(__file__).parent / "tiny_knowledge"
 RULES = read_rules()
@@ -50,11 +49,6 @@ def incident(tiny: Book) -> str:
     attach(name, Attached(note=note, links=("https://wandb.example.com/alice/runs/1",)), tiny)
     close(name, Closing("lr-peak", "alice", fixes=("lower-peak-lr=cured",), steps=500), tiny)
     return name
-
-
-def kept(name: str) -> Record:
-    with shelf() as store:
-        return store.get(name)
 
 
 # Redaction.

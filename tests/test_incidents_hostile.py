@@ -13,7 +13,6 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
-from incidents_kit import record, spiked
 from rich.console import Console
 
 from playbook.errors import PlaybookError
@@ -31,6 +30,7 @@ from playbook.workflow.records.postmortem import markdown, postmortem
 from playbook.workflow.records.replay import replay_incident
 from playbook.workflow.records.trends import of
 from playbook.workflow.upkeep.teach import as_case
+from tests.incidents_kit import record, spiked
 
 QUICK = settings(max_examples=80, deadline=None, suppress_health_check=list(HealthCheck))
 LEAF = st.one_of(

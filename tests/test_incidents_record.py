@@ -7,7 +7,6 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
-from incidents_kit import session_on, shape, spiked, with_nan, write_csv
 
 from playbook.errors import PlaybookError
 from playbook.faces.cli import run as command
@@ -23,6 +22,7 @@ from playbook.workflow.records.shelf import is_there, shelf
 from playbook.workflow.records.similar import compare, similar
 from playbook.workflow.records.trends import of, trends
 from playbook.workflow.session import Session
+from tests.incidents_kit import session_on, shape, spiked, with_nan, write_csv
 
 TINY = ("--knowledge", str(Path(__file__).parent / "tiny_knowledge"))
 NOON = datetime(2026, 3, 4, 12, 0, tzinfo=UTC)

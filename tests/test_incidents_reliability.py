@@ -16,7 +16,6 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
-from incidents_kit import record, session_on, shape, spiked, url  # noqa: F401  (url is a fixture)
 
 from playbook.errors import PlaybookError
 from playbook.faces.cli import run as command
@@ -28,6 +27,7 @@ from playbook.workflow.ingest import look
 from playbook.workflow.records.incident import Closing, close
 from playbook.workflow.records.record import record as recorded
 from playbook.workflow.records.trends import trends
+from tests.incidents_kit import record, session_on, shape, spiked, url  # noqa: F401  (url is a fixture)
 
 TESTS = Path(__file__).parent
 

@@ -15,11 +15,11 @@ from typing import Any
 
 import pytest
 import yaml
-from lab import judge
-from lab.judge import FIRST, RUNS, Judged
 
 from playbook.engine.observe import SHAPE
 from playbook.knowledge.entries import SYMPTOMS
+from tests.lab import judge
+from tests.lab.judge import FIRST, RUNS, Judged
 
 ALL = judge.folders([])
 HEALTHY = [folder for folder, truth in ALL if truth is None]

@@ -17,7 +17,6 @@ import pytest
 from playbook.engine.diagnosis import Diagnosis
 from playbook.errors import PlaybookError
 from playbook.faces.tools import Tools
-from playbook.knowledge.loader import Book
 from playbook.workflow.book import Library
 from playbook.workflow.session import Session
 from tests import live_kit as kit
@@ -27,11 +26,6 @@ if not hasattr(client, "Client"):
     pytest.skip("the client of mcp 2 is needed", allow_module_level=True)
 
 READ_ONLY = {"ingest", "diagnose", "next_question", "search", "entry"}
-
-
-@pytest.fixture(scope="module")
-def library(real_book: Book) -> Library:
-    return Library(real_book)
 
 
 @pytest.fixture

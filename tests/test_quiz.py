@@ -14,7 +14,6 @@ from typing import Any
 import numpy as np
 import pytest
 import yaml
-from incidents_kit import url  # noqa: F401  (a fixture)
 from rich.console import Console
 
 from playbook import places
@@ -38,13 +37,9 @@ from playbook.workflow.learning.quiz import TEMPLATES, Deck, take
 from playbook.workflow.learning.quiz_cards import Card, Ground, Point, read_point
 from playbook.workflow.learning.quiz_marks import depth, heard, mark, read_number
 from playbook.workflow.learning.quiz_shapes import CAUSE_SHAPES, SYMPTOM_SHAPES, draw
+from tests.incidents_kit import url  # noqa: F401  (a fixture)
 
 NOW = datetime(2026, 3, 1, 9, 0, tzinfo=UTC)
-
-
-@pytest.fixture(scope="module")
-def library() -> Library:
-    return open_book()
 
 
 @pytest.fixture(scope="module")

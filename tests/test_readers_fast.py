@@ -11,7 +11,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from event_files import event, frame, simple, tensor, varint, version
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -19,6 +18,7 @@ from playbook.errors import PlaybookError
 from playbook.readers import cells, json_columns, json_lines, tensorboard, tfrecord
 from playbook.readers.base import RunBuilder, number
 from playbook.readers.source import Source
+from tests.event_files import event, frame, simple, tensor, varint, version
 
 Number = Callable[[random.Random], object]
 

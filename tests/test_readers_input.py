@@ -12,15 +12,15 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import wandb_files
 import zstandard
-from event_files import event, simple, version
 
 from playbook.errors import PlaybookError
 from playbook.readers import read
 from playbook.readers.names import canonical, rank_in, step_names
 from playbook.readers.source import Source
 from playbook.readers.table_shape import torn
+from tests import wandb_files
+from tests.event_files import event, simple, version
 
 CSV = "step,loss\n1,2.50\n2,2.40\n3,2.30\n"
 

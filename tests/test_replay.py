@@ -7,11 +7,9 @@ import shutil
 from pathlib import Path
 
 import pytest
-from incidents_kit import session_on, shape, spiked
 
 from playbook.errors import PlaybookError
 from playbook.faces.cli import run as command
-from playbook.incidents.record import Record
 from playbook.knowledge.loader import Book, load
 from playbook.workflow.book import Library
 from playbook.workflow.ingest import look
@@ -29,6 +27,7 @@ from playbook.workflow.records.replay import (
     write_verdicts,
 )
 from playbook.workflow.records.shelf import shelf
+from tests.incidents_kit import kept, session_on, shape, spiked
 
 TINY = Path(__file__).parent / "tiny_knowledge"
 
@@ -37,11 +36,6 @@ TINY = Path(__file__).parent / "tiny_knowledge"
 def own(tmp_path: Path) -> Path:
     """A copy of the tiny book that a test may change."""
     return Path(shutil.copytree(TINY, tmp_path / "book"))
-
-
-def kept(name: str) -> Record:
-    with shelf() as store:
-        return store.get(name)
 
 
 def changed_book(own: Path) -> Book:

@@ -7,16 +7,14 @@ must stay silent on all of them, so a new pattern is tried against the whole lis
 from __future__ import annotations
 
 import re
-from functools import cache
 from typing import Any
 
 import pytest
 
-from playbook import places
 from playbook.engine.observe import flatten, from_config, from_scans
 from playbook.findings import Finding, Scan, Status
 from playbook.knowledge.entries import HOW_OFTEN, LogPattern
-from playbook.knowledge.loader import Book, load
+from tests.the_book import book
 
 HARMLESS = (
     # counters and settings with "nan", "inf", "loss", "skip" in their names
@@ -79,11 +77,6 @@ HARMLESS = (
     "usage: sbatch [--signal=[R|B:]<sig_num>[@sig_time]] [--requeue] script",
     "{'loss': 1.8421, 'grad_norm': 0.7311, 'learning_rate': 0.00019, 'epoch': 0.42}",
 )
-
-
-@cache
-def book() -> Book:
-    return load([places.knowledge()])
 
 
 def patterns() -> list[tuple[str, LogPattern]]:

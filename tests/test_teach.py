@@ -6,7 +6,6 @@ import json
 from pathlib import Path
 
 import pytest
-from incidents_kit import session_on, shape
 
 from playbook.errors import PlaybookError
 from playbook.faces.cli import run as command
@@ -16,6 +15,7 @@ from playbook.workflow.records.incident import Closing, close
 from playbook.workflow.records.record import record as recorded
 from playbook.workflow.search import search
 from playbook.workflow.upkeep.teach import BACKGROUND, BEFORE, FILE, as_case, lesson, read_learned, undo, write
+from tests.incidents_kit import session_on, shape
 
 TINY = Path(__file__).parent / "tiny_knowledge"
 

@@ -6,13 +6,13 @@ import re
 from pathlib import Path
 
 import pytest
-from reading import parsed
 
 from playbook.errors import PlaybookError
 from playbook.knowledge.loader import Book
 from playbook.readers import claim, text_log
 from playbook.readers.base import RunBuilder
 from playbook.readers.source import Source
+from tests.reading import parsed
 
 # Lines that are notable only inside the output of their tool (nvidia-smi -q, a table of dcgmi), and rows; and what the
 # readers of counters and GPUs say themselves (their samples hold it).

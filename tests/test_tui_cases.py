@@ -9,15 +9,10 @@ import pytest
 from playbook import places
 from playbook.faces.tui.desk import Desk
 from playbook.findings import Evidence
-from playbook.workflow.book import Library, open_book
+from playbook.workflow.book import Library
 from playbook.workflow.cases import MAX_QUESTIONS, CaseFile, has_outcome, play, read_cases, start
 from playbook.workflow.session import UNKNOWN
 from tests.tui_kit import LARGE, SMALL, Terminal, run, terminal
-
-
-@pytest.fixture(scope="module")
-def library() -> Library:
-    return open_book(strict=False)
 
 
 def reply(case: CaseFile, library: Library, signal: str) -> str:

@@ -22,11 +22,6 @@ from playbook.workflow.records.record import record
 from tests.tui_kit import LARGE, SMALL, Memory, Terminal, run, small_found, terminal, tiny_library
 
 
-@pytest.fixture(scope="module")
-def library() -> Library:
-    return open_book()
-
-
 def first(deck: Deck, form: str) -> Card:
     """The first card of a form."""
     return next(c for s in deck.specs.values() if (c := deck.card(s.id)) is not None and c.form == form)

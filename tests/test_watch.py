@@ -25,7 +25,6 @@ from playbook.engine.tables import SHAPE
 from playbook.errors import PlaybookError
 from playbook.faces.cli import playbook as cli
 from playbook.findings import Evidence
-from playbook.knowledge.loader import Book
 from playbook.workflow.book import Library
 from playbook.workflow.ingest import ingest, look
 from playbook.workflow.watching import notify
@@ -35,11 +34,6 @@ from playbook.workflow.watching.watch import Happening, Options, watch
 from tests import live_kit as kit
 
 LAB = Path(__file__).parent / "lab" / "runs"
-
-
-@pytest.fixture(scope="module")
-def library(real_book: Book) -> Library:
-    return Library(real_book)
 
 
 def told_by(values: np.ndarray, library: Library, tmp_path: Path, *near: int) -> list[tuple[int, News]]:

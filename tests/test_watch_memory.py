@@ -17,18 +17,12 @@ from playbook.errors import PlaybookError
 from playbook.faces.cli import playbook as cli
 from playbook.faces.watch_report import happening_lines
 from playbook.faces.words import words
-from playbook.knowledge.loader import Book
 from playbook.workflow.book import Library
 from playbook.workflow.watching import memory
 from playbook.workflow.watching.live import Follower
 from playbook.workflow.watching.notify import Sender
 from playbook.workflow.watching.watch import Happening, Options, _Watcher, watch
 from tests import live_kit as kit
-
-
-@pytest.fixture(scope="module")
-def library(real_book: Book) -> Library:
-    return Library(real_book)
 
 
 class Watched:

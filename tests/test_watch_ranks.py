@@ -9,18 +9,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from playbook.knowledge.loader import Book
 from playbook.workflow.book import Library
 from playbook.workflow.ingest import Ingested, ingest
 from playbook.workflow.watching.live import Follower
 from playbook.workflow.watching.notify import Sender
 from playbook.workflow.watching.watch import Options, _Watcher
 from tests import live_kit as kit
-
-
-@pytest.fixture(scope="module")
-def library(real_book: Book) -> Library:
-    return Library(real_book)
 
 
 def faulty(rng: random.Random, count: int, seed: int) -> np.ndarray:

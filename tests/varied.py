@@ -8,9 +8,9 @@ anybody. `climbing(seed)` is a slow climb.
 from __future__ import annotations
 
 import numpy as np
-from runs import cosine, descent, grads, run, series, smooth
 
 from playbook.series import Run
+from tests.runs import cosine, descent, grads, run, series, smooth
 
 
 def noisy(seed: int) -> Run:

@@ -8,7 +8,7 @@ import zlib
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from event_files import block, varint
+from tests.event_files import block, varint
 
 BLOCK = 32 * 1024
 

@@ -16,11 +16,10 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
-import pgserver
-from incidents_kit import record
-
 from playbook.incidents.record import Record
 from playbook.incidents.store import Filter, Store, open_store
+from tests import pgserver
+from tests.incidents_kit import record
 
 LIMIT = 0.2  # seconds
 WORDS = ("gradient overflow", "plateau after warm-up", "梯度爆炸 after resume", "one bad rank")
