@@ -14,6 +14,8 @@ from playbook.workflow.cases import MAX_QUESTIONS, CaseFile, has_outcome, play, 
 from playbook.workflow.session import UNKNOWN
 from tests.tui_kit import LARGE, SMALL, Terminal, run, terminal
 
+PARTS = 8  # of the cases, so that several processes can share them
+
 
 def reply(case: CaseFile, library: Library, signal: str) -> str:
     """What the investigator of the case says, as `play` lets him say it."""
@@ -32,9 +34,9 @@ async def by_screen(t: Terminal, case: CaseFile, library: Library) -> None:
 
 
 @pytest.mark.slow
-def test_every_case_ends_as_on_the_command_line(library: Library) -> None:
-    folder = places.knowledge() / "cases"
-    cases = read_cases(folder)
+@pytest.mark.parametrize("part", range(PARTS))
+def test_every_case_ends_as_on_the_command_line(part: int, library: Library) -> None:
+    cases = read_cases(places.knowledge() / "cases")[part::PARTS]
     assert len(cases) >= 2
     cache: dict[str, list[Evidence]] = {}
 
