@@ -13,6 +13,7 @@ captures; torch is used where it is there and needed nowhere. `playbook incident
 from __future__ import annotations
 
 import base64
+import functools
 import json
 import math
 import os
@@ -26,7 +27,7 @@ import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, ParamSpec
 
 FORMAT = 1
 MOST = 3  # captures a folder: a run that stays NaN is bad at every step
@@ -40,7 +41,25 @@ _PACKAGES = (
     "triton",
 )  # fmt: skip
 
+_Given = ParamSpec("_Given")
 
+
+def _harmless(write: Callable[_Given, Path | None]) -> Callable[_Given, Path | None]:
+    """A fault while writing becomes a warning, never an exception in the training."""
+
+    @functools.wraps(write)
+    def guarded(*args: _Given.args, **named: _Given.kwargs) -> Path | None:
+        try:
+            return write(*args, **named)
+        except Exception as error:
+            what = f"playbook.capture: nothing kept of step {named.get('step')}: {error}"
+            warnings.warn(what, RuntimeWarning, stacklevel=2)
+            return None
+
+    return guarded
+
+
+@_harmless
 def capture(
     folder: str | os.PathLike[str],
     *,
@@ -62,42 +81,7 @@ def capture(
     batch   tensors, arrays, numbers and strings in mappings and sequences, in any nesting
     model   anything with `named_parameters()`; gradients must not have been set to None yet
     """
-    try:
-        return _capture(
-            Path(folder),
-            step,
-            batch,
-            loss,
-            grad_norm,
-            model,
-            optimizer,
-            sample_ids,
-            config,
-            rank,
-            reason,
-            most,
-            limit_mb,
-        )
-    except Exception as error:
-        warnings.warn(f"playbook.capture: nothing kept of step {step}: {error}", RuntimeWarning, stacklevel=2)
-        return None
-
-
-def _capture(
-    folder: Path,
-    step: int,
-    batch: Any,
-    loss: float | None,
-    grad_norm: float | None,
-    model: Any,
-    optimizer: Any,
-    sample_ids: Sequence[Any] | None,
-    config: Mapping[str, Any] | None,
-    rank: int | None,
-    reason: str,
-    most: int,
-    limit_mb: float,
-) -> Path | None:
+    folder = Path(folder)
     if rank is None:
         rank = int(os.environ.get("RANK", "0") or 0)
     suffix = f"rank{rank}"

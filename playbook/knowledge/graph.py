@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from playbook.knowledge.entries import Case, Cause, Fix
 from playbook.knowledge.loader import Book
 
 if TYPE_CHECKING:
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Link:
-    """One arrow: `kind` says which (shows, expects, excludes, treats, first-aid, mistaken, couple, about, truth)."""
+    """One arrow. `kind` says which, as `links` names them; `label` is its word, outcome or remark."""
 
     kind: str
     start: tuple[str, str]  # (folder, id)
@@ -26,48 +27,59 @@ class Link:
 def links(book: Book) -> Iterator[Link]:
     """Every link of the book, in a stable order."""
     for cause in book.causes.values():
-        here = ("causes", cause.id)
-        for symptom, word in cause.shows.items():
-            yield Link("shows", here, ("symptoms", symptom), word, tuple(cause.sources))
-        for signal, link in cause.expects.items():
-            label = ", ".join(f"{outcome}: {word}" for outcome, word in link.states.items())
-            yield Link("expects", here, ("signals", signal), label, tuple(link.because))
-        for rule in cause.excludes:
-            yield Link("excludes", here, ("signals", rule.signal), rule.outcome, tuple(rule.because))
-        for other in cause.mistaken_for:
-            yield Link("mistaken", here, ("causes", other.cause), other.tell, tuple(cause.sources))
-            if other.signal:
-                yield Link("mistaken-signal", here, ("signals", other.signal), other.tell, tuple(cause.sources))
-        for couple in cause.couples:
-            yield Link("couple", here, ("causes", couple.cause), couple.why, tuple(couple.because))
+        yield from _of_cause(cause)
     for fix in book.fixes.values():
-        here = ("fixes", fix.id)
-        for name in fix.treats:
-            yield Link("treats", here, ("causes", name), fix.kind, tuple(fix.sources))
-        for name in fix.symptoms:
-            yield Link("first-aid", here, ("symptoms", name), fix.kind, tuple(fix.sources))
-        for kind, table in (("called-by", fix.called_by), ("unless", fix.unless)):
-            for signal, outcomes in table.items():
-                for outcome in outcomes:
-                    yield Link(kind, here, ("signals", signal), outcome, tuple(fix.sources))
-        for signal, outcome in fix.tests.items():
-            yield Link("tests", here, ("signals", signal), outcome, tuple(fix.sources))
+        yield from _of_fix(fix)
     for case in book.cases.values():
-        here = ("cases", case.id)
-        for signal, state in case.answers.items():
-            yield Link("answers", here, ("signals", signal), str(state), tuple(case.sources))
-        for name in case.causes:
-            if name in book.causes:
-                yield Link("truth", here, ("causes", name), "", tuple(case.sources))
+        yield from _of_case(case, book)
     for question in book.kind("questions").values():
         for name in question.about:
-            yield Link(
-                "about", ("questions", question.id), (kind_of(book, name) or "?", name), "", tuple(question.sources)
-            )
+            kind = kind_of(book, name) or "?"
+            yield Link("about", ("questions", question.id), (kind, name), "", tuple(question.sources))
     for checklist in book.kind("checklists").values():
         for item in checklist.items:
             for name in item.prevents:
                 yield Link("prevents", ("checklists", checklist.id), ("causes", name), item.id, tuple(item.sources))
+
+
+def _of_cause(cause: Cause) -> Iterator[Link]:
+    here, sources = ("causes", cause.id), tuple(cause.sources)
+    for symptom, word in cause.shows.items():
+        yield Link("shows", here, ("symptoms", symptom), word, sources)
+    for signal, link in cause.expects.items():
+        label = ", ".join(f"{outcome}: {word}" for outcome, word in link.states.items())
+        yield Link("expects", here, ("signals", signal), label, tuple(link.because))
+    for rule in cause.excludes:
+        yield Link("excludes", here, ("signals", rule.signal), rule.outcome, tuple(rule.because))
+    for other in cause.mistaken_for:
+        yield Link("mistaken", here, ("causes", other.cause), other.tell, sources)
+        if other.signal:
+            yield Link("mistaken-signal", here, ("signals", other.signal), other.tell, sources)
+    for couple in cause.couples:
+        yield Link("couple", here, ("causes", couple.cause), couple.why, tuple(couple.because))
+
+
+def _of_fix(fix: Fix) -> Iterator[Link]:
+    here, sources = ("fixes", fix.id), tuple(fix.sources)
+    for name in fix.treats:
+        yield Link("treats", here, ("causes", name), fix.kind, sources)
+    for name in fix.symptoms:
+        yield Link("first-aid", here, ("symptoms", name), fix.kind, sources)
+    for kind, table in (("called-by", fix.called_by), ("unless", fix.unless)):
+        for signal, outcomes in table.items():
+            for outcome in outcomes:
+                yield Link(kind, here, ("signals", signal), outcome, sources)
+    for signal, outcome in fix.tests.items():
+        yield Link("tests", here, ("signals", signal), outcome, sources)
+
+
+def _of_case(case: Case, book: Book) -> Iterator[Link]:
+    here, sources = ("cases", case.id), tuple(case.sources)
+    for signal, state in case.answers.items():
+        yield Link("answers", here, ("signals", signal), str(state), sources)
+    for name in case.causes:
+        if name in book.causes:  # else it is a class
+            yield Link("truth", here, ("causes", name), "", sources)
 
 
 def kind_of(book: Book, entry_id: str) -> str | None:

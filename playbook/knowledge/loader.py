@@ -99,7 +99,13 @@ def _refused(where: str, event: Any, what: str) -> PlaybookError:
 
 @dataclass
 class Book:
-    """All entries by kind and id, with the file each came from."""
+    """All entries by kind and id, with the file each came from.
+
+    sources   key of `sources.yaml` -> title, url and so on; `ledger` row of a source document -> what it says
+    classes   class of causes -> how many published incidents, what it means
+    learned   {"counts": class -> signal -> outcome -> incidents, "cases": those that were counted}
+    opinions  signal -> class -> outcome -> share
+    """
 
     entries: dict[str, dict[str, Entry]] = field(default_factory=lambda: {kind: {} for kind in KINDS})
     files: dict[tuple[str, str], Path] = field(default_factory=dict)
@@ -107,9 +113,7 @@ class Book:
     sources: dict[str, dict[str, Any]] = field(default_factory=dict)
     classes: dict[str, dict[str, Any]] = field(default_factory=dict)
     learned: dict[str, Any] = field(default_factory=dict)
-    opinions: dict[str, dict[str, dict[str, float]]] = field(
-        default_factory=dict
-    )  # signal -> class -> outcome -> share
+    opinions: dict[str, dict[str, dict[str, float]]] = field(default_factory=dict)
     ledger: dict[str, str] = field(default_factory=dict)
     exceptions: dict[str, dict[str, str]] = field(default_factory=dict)
     folders: list[Path] = field(default_factory=list)
@@ -167,36 +171,33 @@ def _files(root: Path) -> list[Path]:
     return sorted(p for p in root.rglob("*.yaml") if p.is_file() and not p.is_symlink()) if root.is_dir() else []
 
 
-def _load_sources(folder: Path, book: Book) -> None:
-    """`sources.yaml` and `sources/*.yaml`: key -> {title, url, ...}."""
-    single = folder / "sources.yaml"
-    for path in ([single] if single.is_file() else []) + _files(folder / "sources"):
-        try:
-            data = parse_yaml(path.read_text("utf-8"), str(path))
-        except (PlaybookError, UnicodeDecodeError) as error:
-            book.problems.append(_problem(error, path))
-            continue
-        if isinstance(data, dict):
-            book.sources.update({str(k): v if isinstance(v, dict) else {"title": str(v)} for k, v in data.items()})
-
-
-def _load_plain(path: Path, target: dict[str, Any], book: Book) -> None:
-    """A mapping of the whole pack: `classes.yaml` (base rates), `learned.yaml` (counts from confirmed incidents)."""
-    if not path.is_file():
-        return
+def _mapping(path: Path, book: Book) -> dict[str, Any]:
+    """A file that is a mapping; empty (and a problem of the book) where it cannot be read."""
     try:
         data = parse_yaml(path.read_text("utf-8"), str(path))
     except (PlaybookError, UnicodeDecodeError) as error:
         book.problems.append(_problem(error, path))
-        return
-    if isinstance(data, dict):
-        target.update(data)
+        return {}
+    return data if isinstance(data, dict) else {}
+
+
+def _load_sources(folder: Path, book: Book) -> None:
+    """`sources.yaml` and `sources/*.yaml`: key -> {title, url, ...}."""
+    single = folder / "sources.yaml"
+    for path in ([single] if single.is_file() else []) + _files(folder / "sources"):
+        found = _mapping(path, book)
+        book.sources.update({str(k): v if isinstance(v, dict) else {"title": str(v)} for k, v in found.items()})
+
+
+def _load_plain(path: Path, target: dict[str, Any], book: Book) -> None:
+    """A mapping of the whole pack, where it has one: `classes.yaml` (base rates), `ledger.yaml` and the like."""
+    if path.is_file():
+        target.update(_mapping(path, book))
 
 
 def _load_learned(path: Path, book: Book) -> None:
     """Counts of packs add up, and so do the incidents that were counted; a broken file is a problem of its own."""
-    found: dict[str, Any] = {}
-    _load_plain(path, found, book)
+    found = _mapping(path, book) if path.is_file() else {}
     counts, cases = found.get("counts", {}), found.get("cases", [])
     if not isinstance(counts, dict) or not isinstance(cases, list):
         book.problems.append(
@@ -216,8 +217,7 @@ def _load_learned(path: Path, book: Book) -> None:
 
 def _load_opinions(path: Path, book: Book) -> None:
     """Pooled judgements, signal by signal; rows go by the outcomes that the file names, a later pack replaces them."""
-    found: dict[str, Any] = {}
-    _load_plain(path, found, book)
+    found = _mapping(path, book) if path.is_file() else {}
     signals = found.get("signals", {})
     for name, opinion in signals.items() if isinstance(signals, dict) else ():
         rows = opinion.get("classes") if isinstance(opinion, dict) else None
