@@ -62,7 +62,28 @@ def look(shared: Shared) -> Scan:
     index = index[scale.values[index] > 0]
     if not len(index):
         return blind(NAME, f"no value of the loss scale {where}")
-    return answer(NAME, [_judged(scale, index, where, begin is not None), *resets], "")
+    judged = _judged(scale, index, where, begin is not None)
+    if judged.kind == "steady":
+        judged = _within_a_step(shared, scale, index) or judged
+    return answer(NAME, [judged, *resets], "")
+
+
+def _within_a_step(shared: Shared, scale: Curve, index: np.ndarray) -> Finding | None:
+    """The fall where the log has no row between the overflows: one step has all values, in the order of the file."""
+    told = shared.run.get("loss_scale")
+    if told is None or len(told) <= len(scale.steps):
+        return None
+    inside = told.finite & (told.values > 0) & (told.steps >= scale.steps[index[0]])
+    x = np.log2(told.values[inside & (told.steps <= scale.steps[index[-1]])])
+    if len(x) < 2:
+        return None
+    depth, top, low = _deepest(x)
+    if depth < FALL or float(x[low:].max() - x[low]) >= 1.0:
+        return None
+    n = stats.number
+    text = f"loss scale falls from {n(2 ** x[top])} to {n(2 ** x[low])} with no row of the log between"
+    kind, sure = ("collapses", 0.9) if depth >= HALVINGS else ("falls", 0.75)
+    return finding(NAME, kind, scale, int(index[-1]), text, sure, numbers={"halvings": depth})
 
 
 def _plunges(scale: Curve, begin: Onset) -> bool:

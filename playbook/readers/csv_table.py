@@ -38,7 +38,9 @@ def sniff(head: bytes, path: Path) -> int:
     if known and shape.rows > 1 and shape.delimiter in ",\t;" and not plains.isdisjoint(_CURVES):
         return CERTAIN
     score = 35 + 15 * bool(known) + 5 * (path.suffix.lower() in (".csv", ".tsv"))
-    return score if shape.rows else 20
+    if shape.rows:
+        return score
+    return 20 if known or not plains.isdisjoint(_CURVES) else 4  # two lines of an error are no header
 
 
 def read(source: Source, builder: RunBuilder) -> None:

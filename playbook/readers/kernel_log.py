@@ -52,7 +52,9 @@ KINDS: tuple[tuple[str, re.Pattern[str]], ...] = (
         re.compile(
             r"NVRM: .*(?:fallen off the bus|RmInitAdapter failed|GPU lost|uncorrectable|row remap"
             r"|GSP.*(?:error|timeout|failed)|Reset required|needs? reset|nvlink.*(?:error|fail|fatal))"
-            r"|nvidia-nvswitch\d*: .*(?:error|fatal|fail)|knvlink\w*:.*(?:error|fail)",
+            r"|nvidia-nvswitch\d*: .*(?:error|fatal|fail)|knvlink\w*:.*(?:error|fail)"
+            r"|amdgpu.*(?:\bring \S+ (?:timeout|test failed|reset failed)|GPU reset (?:begin|failed)|page fault"
+            r"|uncorrectable|poison|device wedged|failed to respond|unrecoverable)",
             re.IGNORECASE,
         ),
     ),
@@ -94,7 +96,7 @@ KINDS: tuple[tuple[str, re.Pattern[str]], ...] = (
         "network",
         re.compile(
             r"NETDEV WATCHDOG|transmit queue \d+ timed out|[Ll]ink (?:is )?(?:[Dd]own|DOWN)"
-            r"|link status definitely down|\bmlx5_core .*(?:[Ll]ink down|health|[Ff]atal|[Ee]rror"
+            r"|link status definitely down|\bmlx5_core .*(?:[Ll]ink down|health|[Ff]atal|[Ee]rror|status bad"
             r"|poll_health|timeout|reset)|\bib\w*: .*(?:link down|error)|Port module event\[error\]"
             r"|bad[ _]crc|High [Tt]emperature|Cable error"
         ),
@@ -152,6 +154,7 @@ def read(source: Source, builder: RunBuilder) -> None:
     dump: tuple[int, int, str, str, str | None] | None = None  # the head of a panic's dump
     part = 0
     taken = 0
+    kept_time = ""
     for number, raw, _ in source.marked_lines():
         line = text.clean(raw)
         if hit := _PART.match(line):
@@ -160,12 +163,15 @@ def read(source: Source, builder: RunBuilder) -> None:
                 dump = dump or (-part, number, "panic", line.strip(), None)
             continue
         found = parsed(line)
+        if found is None and line[:1] == " " and line.lstrip().startswith("NVRM: "):
+            found = kept_time, line  # a message of several lines has its time in the first one
         if found is None:
             if not (_OTHER_UNIT.match(line) and "nvidia" in line.lower()):
                 continue
             found = "", line.split(": ", 1)[-1]
         taken += 1
         when, said = found
+        kept_time = when
         if ORDINARY.search(said):
             continue
         kind = next((kind for kind, pattern in KINDS if pattern.search(said)), None)

@@ -48,6 +48,7 @@ _FROM = re.compile(r"(?:[Aa]ttempted loss scale: ?|loss scale from )([\d.]+(?:e[
 _GROWN = re.compile(r"Increasing dynamic loss scale from [\d.e+]+ to (\d+(?:\.\d*)?)")
 _AT = re.compile(r"^[Gg]rad overflow on iteration:? (\d+)")
 _EXIT = re.compile(r"\bexitcode\s*:\s*-(\d+)")  # the signal that ended a worker
+_FAILED = re.compile(r"^failed \(exitcode: |multiprocessing/api\.py:\d+\] failed \(exitcode: ")
 _EXITS = {"9": "killed", "15": "killed", "11": "segfault", "7": "segfault", "6": "killed"}
 _ALONE = re.compile(r"(?:Error|Exception|Interrupt|Failure)$")  # an exception that is told without its traceback
 _FRAMES = 400  # lines of one traceback: beyond that it is no longer one
@@ -185,6 +186,8 @@ def watch(rows: Rows) -> Callable[[int, str], None]:
         kind = notable_words.kind_of(body)
         if kind is None and launcher and (hit := _EXIT.search(body)):
             kind = _EXITS.get(hit[1])
+        if kind is None and _FAILED.search(body):
+            kind = "launcher"
         if kind is None and (hit := _EXCEPTION.match(body)) and not hit["name"].endswith("Warning"):
             launcher = launcher or _LAUNCHER_NAME.search(body) is not None
             kind = "launcher" if launcher else "traceback" if _ALONE.search(hit["name"]) else None

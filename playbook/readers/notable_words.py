@@ -54,13 +54,17 @@ KINDS: tuple[tuple[str, re.Pattern[str]], ...] = (
             r"|Some NCCL operations have failed|monitoredBarrier|store->get|[Tt]imed out.{0,60}(?:store"
             r"|barrier|clients|rendezvous)|DistStoreError"
             r"|Connection (?:closed by|reset by) (?:remote )?peer|Socket Timeout|HCCL.{0,60}(?:[Ee]rror"
-            r"|fail|time ?out)|Timeout at NCCL work|async(?:hronous)? NCCL",
+            r"|fail|time ?out)|Timeout at NCCL work|async(?:hronous)? NCCL"
+            r"|Got completion from peer .{0,80}(?:status=|error )|\bEI000[26]: |Notify register times out"
+            r"|Getting socket times out|\bHccl\w+, error code|client socket has timed out"
+            r"|Rendezvous(?:Connection|Timeout)Error",
         ),
     ),
     (
         "cuda-error",
         re.compile(
-            r"CUDA (?:driver )?error|HIP error|device-side assert|cudaError(?!MemoryAlloc)\w+"
+            r"CUDA (?:driver )?error|HIP error|NPU (?:function )?error\b|NPU warning, error"
+            r"|device-side assert|cudaError(?!MemoryAlloc)\w+"
             r"|CUDA_ERROR_\w+|CUBLAS_STATUS_(?!SUCCESS|ALLOC)\w+"
             r"|CUDNN_STATUS_(?!SUCCESS|ALLOC)\w+|illegal memory access|[Uu]ncorrectable ECC"
             r"|unspecified launch failure|CUDA initialization"
@@ -78,7 +82,7 @@ KINDS: tuple[tuple[str, re.Pattern[str]], ...] = (
     (
         "overflow-skip",
         re.compile(
-            r"OVERFLOW!|[Gg]rad(?:ient)?s? overflow|Overflow detected|[Ss]kipping (?:this |the )?(?:step"
+            r"OVERFLOW!|[Gg]rad(?:ient)?s? overflow|[Oo]verflow detected|[Ss]kipping (?:this |the )?(?:step"
             r"|update|optimizer step|iteration|batch)\b"
             r"|ignoring gradient|[Ss]kip(?:ped)? (?:step|update|iteration).{0,40}(?:nan|inf|overflow"
             r"|spike)|Reducing dynamic loss scale from",
@@ -92,7 +96,9 @@ KINDS: tuple[tuple[str, re.Pattern[str]], ...] = (
             r"|skip\w*|terminat\w*|values? in|in (?:the )?(?:local )?(?:loss|grad\w*|output|input|param\w*"
             r"|weight\w*|activation\w*|forward|backward|logits?|batch))\b)"
             r"|(?:\b(?:found|detect\w*|encounter\w*|return\w*|contain\w*|got|is|are|was|became|becomes?"
-            r"|went|produced|hit)\b.{0,25}?\b(?:nans?|non-?finite|infinite|inf)\b(?!\w|=|: ?\d))",
+            r"|went|produced|hit)\b.{0,25}?\b(?:nans?|non-?finite|infinite|inf)\b(?!\w|=|: ?\d))"
+            r"|diverged with loss = nan|nan loss (?:during|encountered)|invalid loss, terminating"
+            r"|non-?finite loss, ending",
             re.IGNORECASE,
         ),
     ),
@@ -163,14 +169,15 @@ HINTS = (
     "sigint", "fault", "failed", "exitcode", "connection", "local_rank", "states loaded", "rng file", "random states",
     "from args", "mismatch", "override", "overriding", "prefetch", "device handle", "state_dict", "unexpected eof",
     "deserializ", "requires_grad", "receive grad", "response key", "exception", "setting args", "sequence length",
-    "before `optimizer", "dp world size", "missing key",
+    "before `optimizer", "dp world size", "missing key", "completion from peer", "times out", "hccl", "socket has",
+    "rendezvous", "npu warning", "npu error", "npu function error", "invalid loss", "diverged",
 )  # fmt: skip
 
 # Harmless lines that look like more (README of the collection: rule 11).
 HARMLESS = re.compile(
     r"^No Grad overflow|not loading|[Ss]tarting training from (?:step|iteration|epoch) [01]\b"
     r"|NCCL_ASYNC_ERROR_HANDLING|destroy_process_group|NCCL INFO|TORCH_NCCL_\w+ ?(?:is|=)"
-    r"|nan_to_num|check_for_nan|inotify_add_watch"
+    r"|nan_to_num|check_for_nan|inotify_add_watch|[Ss]ending process \d+ closing signal"
     r"|^(?!.*Skipping).*\bhysteresis\b|skip_nan|ignore_nan|ignores?_index"
     r"|loading checkpoint shards|Set(?:ting)? CUDA|FutureWarning|DeprecationWarning"
     r"|nan iterations: +0|exits? successfully|--\w*(?:resume|checkpoint)"
@@ -189,7 +196,7 @@ _KERNEL_HINTS = (
     "nvrm", "kernel", "bug:", "mce", "machine check", "aer:", "pcie bus", "link down", "link is down",
     "blocked for more",
     "lockup", "i/o error", "edac", "out of memory", "oom", "hardware error", "netdev watchdog",
-    "sxid", "pcie bandwidth",
+    "sxid", "pcie bandwidth", "amdgpu", "nfs: server", "lustre",
 )  # fmt: skip
 
 

@@ -137,7 +137,7 @@ def _with(delimiter: str, numbered: list[tuple[int, str]], comment: tuple[int, s
         return _without_header(delimiter, body, comment)
     rows = body[1:]
     fitting = [cells for _, cells in rows if len(cells) == len(head)]
-    if rows and len(fitting) < 0.7 * len(rows) and len(rows) != 1:
+    if rows and len(fitting) < 0.7 * len(rows) and (len(rows) != 1 or delimiter == " "):
         return None
     names = column_names(head, path)
     telling = [name for name in names if wanted(name, {})] or step_names(names) or epoch_name(names)

@@ -68,7 +68,9 @@ _RANK = (
     r"\[\s*[rR]ank[ :_]?\s*(?P<rank>\d+)\s*\](?:\[[^\]]*\])?:?",  # [rank3]: of torchrun and of PyTorch
     r"\[(?:default|worker|trainer|actor)(?P<local>\d+)\]:",  # [default7]: of torchrun --tee
     r"\[\d+,(?P<mpi>\d+)\]<std(?:out|err)>:",  # mpirun --tag-output
-    r"\(\w+ pid=\d+(?:, ip=[\d.]+)?\)",  # ray
+    r"\([\w.\-]+(?:\([^()]{0,80}\))? pid=\d+(?:, ip=[\d.]+)?\)",  # ray
+    r"\[[A-Za-z][\w.\-]*:(?P<share>\d{1,5})/\d{1,5}\](?=\s)",  # [host:0/8] of ESPnet
+    r"(?<=\] )\((?P<of>\d{1,5})/\d{1,5}\)(?= [A-Z])",  # [train.py:9] (0/8) Epoch 1: of icefall
     r"(?:[A-Za-z][\w.\-]*-)?[A-Za-z][\w.\-]*:(?P<host>\d+)(?=\t)",  # host:0<tab> of OLMo
 )
 _TIME = (
@@ -79,8 +81,12 @@ _TIME = (
     r"\[[IWEF](?P<c10>\d{3,4} \d{2}:\d{2}:\d{2}\.\d+) [\w.]+:\d+\]",  # [E121 16:36:01.412 ProcessGroupNCCL.cpp:616]
     r"[IWEF](?P<glog>\d{4} \d{2}:\d{2}:\d{2}\.\d+) +\d+ [\w./]+:\d+\]",
     r"\[(?P<epoch>\d{9,10}\.\d+)\]",
+    r"\[(?:INFO|WARNING|ERROR|DEBUG) (?P<paddle>\d{4}/\d{2}/\d{2} \d{2}:\d{2}:\d{2}) [\w.]+:\d+\]",
 )
 _LEVEL = (
+    r"(?:INFO|WARNING|ERROR|DEBUG|CRITICAL):[A-Za-z_][\w.\-]*:(?=\S)",  # of Python's logging when nobody set it up
+    r"(?:std(?:err|out):|\[STD(?:ERR|OUT)\])(?=\s)",
+    r"\([a-z_]\w*:\d+\)(?=\s)",  # (trainer:464) of ESPnet
     r"\[?(?:INFO|WARNING|WARN|ERROR|DEBUG|CRITICAL|FATAL)\]?:?(?=[\s|:-]|$)",
     r"\[[\w.\-]+\.py:\d+(?::\w+)?\]",  # [logging.py:96:log_dist]
     r"\[[A-Za-z_][\w.]*\](?=\s*(?:[\[\-:]|\d{4}-))",  # [fairseq.trainer][INFO], [titan] 2025-
@@ -91,8 +97,9 @@ _LEVEL = (
     r"[|\-](?=\s)",
 )
 _PREFIX = re.compile("|".join((*_RANK, *_TIME, *_LEVEL)))
+_RANKS = frozenset(("rank", "local", "mpi", "host", "share", "of"))
 _SRUN = re.compile(r" {0,4}(?P<rank>\d{1,5}):(?: |$)")  # srun --label
-_PDSH = re.compile(r"[A-Za-z][\w\-]*\d[\w.\-]*: (?=\[|\d{4}-)")  # worker-1: [2023-...
+_PDSH = re.compile(r"(?!E[A-Z]\d{4}: )[A-Za-z][\w\-]*\d[\w.\-]*: (?=\[|\d{4}-)")  # worker-1: [2023-...
 _SEEN = 2_000  # characters of a line that `sniff` looks at
 _PARTS = 9  # labels, times and levels in front of one line
 
@@ -131,7 +138,7 @@ def split(text: str) -> Line:
         for name, value in hit.groupdict().items():
             if value is None:
                 continue
-            if name in ("rank", "local", "mpi", "host"):
+            if name in _RANKS:
                 rank = int(value[:9]) if rank is None else rank
             else:
                 time = time or value

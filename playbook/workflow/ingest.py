@@ -18,7 +18,22 @@ from playbook.series import Run
 INCIDENT = 0.7
 _GPU_KEYS = ("world_size", "num_gpus", "n_gpus", "gpus")
 # Kinds of events that readers write only for what is not in order, whether or not the book has a signal for it.
-_FAULTS = frozenset({"gpu", "xid"})
+_FAULTS = frozenset(
+    {
+        "gpu",
+        "xid",
+        "oom-killer",
+        "panic",
+        "hung-task",
+        "segfault",
+        "mce",
+        "pcie",
+        "network",
+        "storage",
+        "thermal",
+        "nccl",
+    }
+)
 _STEP_TIME_SAMPLE = 200  # rows of which the median step time is taken
 
 
