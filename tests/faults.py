@@ -702,6 +702,7 @@ FAULTS: list[Fault] = [
     Fault("eval_gap", "train-only", trained_only),
     Fault("norms", "weight-grows", lambda s: (_with("param_norm", grows(3.0), s)[0], None)),
     Fault("norms", "logit-grows", lambda s: (_with("attention_logit_max", grows(20.0), s)[0], None)),
+    Fault("norms", "output-grows", lambda s: (_with("logit_norm", grows(20.0), s)[0], None)),
     Fault("norms", "activation-extreme", hot_layer),
     Fault("norms", "update-large", lambda s: (_with("update_ratio", flat(0.2), s)[0], None)),
     Fault("norms", "update-tiny", lambda s: (_with("update_ratio", flat(1e-9), s)[0], None)),

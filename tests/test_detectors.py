@@ -50,7 +50,8 @@ KINDS = {
     "slow_rank": "one-slow all-slow",
     "change_point": "resume lr batch-size data unbroken",
     "eval_gap": "eval-worse eval-jump train-only",
-    "norms": "weight-grows logit-grows activation-extreme update-large update-tiny embedding-share grad-before-loss",
+    "norms": "weight-grows logit-grows output-grows activation-extreme update-large update-tiny embedding-share "
+    "grad-before-loss",
     "moe": "load-collapsed aux-zero",
     "fp8": "amax-stale amax-saturated",
     "gpu": "hot reduced-clock one-idle memory-growth ecc-rising xid network-rising",

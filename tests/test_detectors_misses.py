@@ -230,3 +230,106 @@ def test_a_router_that_collapses_under_a_healthy_loss_is_an_incident(real_book: 
         found = look(made, real_book)
         assert found.verdict == verdict
     assert found.symptom and (found.symptom.state, found.symptom.step) == ("silent-degradation", 300)
+
+
+# --- what really trained runs of other kinds taught ------------------------------------------------------------------
+
+
+def test_a_learning_rate_that_runs_out_before_the_run_is_a_plateau() -> None:
+    t = np.arange(900)
+    rng = np.random.default_rng(0)
+    lr = np.clip(2e-3 * (1 - t / 450), 0.0, None)
+    loss = (2.5 + 2.3 * np.exp(-t / 60)) * np.exp(rng.normal(0, 0.05, 900))
+    (stuck,) = [f for f in told(run(t, {"loss": loss, "lr": lr}), "plateau") if f.kind == "stuck"]
+    assert abs((stuck.step or 0) - 450) <= 1
+    assert [f.step for f in told(run(t, {"loss": loss, "lr": lr}), "lr_value") if f.kind == "zero"] == [450]
+
+
+@pytest.mark.parametrize("decimals", [3, 4, 5, 6])
+def test_a_rate_that_is_only_printed_as_zero_is_health(decimals: int) -> None:
+    t = np.arange(900)
+    loss = (2.5 + 2.3 * np.exp(-t / 60)) * np.exp(np.random.default_rng(1).normal(0, 0.05, 900))
+    lr = np.round(3e-4 * 0.5 * (1 + np.cos(np.pi * t / 900)), decimals)
+    assert not kinds(run(t, {"loss": loss, "lr": lr}), "plateau", "lr_value") & {"stuck", "zero"} or decimals == 3
+    last = np.where(t < 890, 2e-3 * (1 - t / 890), 0.0)  # the last rows of a decay
+    assert not kinds(run(t, {"loss": loss, "lr": last}), "plateau", "lr_value") & {"stuck", "zero"}
+
+
+def test_a_frozen_first_group_is_no_spent_rate_while_the_loss_falls() -> None:
+    t = np.arange(900)
+    loss = (0.5 + 4.0 * np.exp(-t / 300)) * np.exp(np.random.default_rng(2).normal(0, 0.03, 900))
+    lr = np.where(t < 300, 1.2345e-3 * (1 - t / 301), 0.0)
+    assert "stuck" not in kinds(run(t, {"loss": loss, "lr": lr}), "plateau")
+
+
+@pytest.mark.parametrize(("classes", "sure"), [(8, True), (7, True), (8.4, False)])
+def test_a_loss_that_is_never_better_than_its_first_rows(classes: float, sure: bool) -> None:
+    t = np.arange(1, 346)
+    rng = np.random.default_rng(3)
+    loss = np.log(classes) + rng.normal(0, 0.008, 345)
+    made = run(t, {"loss": loss, "lr": 0.02 * 0.5 * (1 + np.cos(np.pi * t / 345))})
+    (scanned,) = scan(made, ["plateau"])
+    assert [f.confidence >= INCIDENT for f in scanned.findings] == [sure] and scanned.findings[0].confidence >= 0.5
+
+
+def test_training_that_goes_on_flat_or_settles_soon_is_health() -> None:
+    t = np.arange(400)
+    for seed in range(20):
+        rng = np.random.default_rng(seed)
+        trained = 2.0794 + rng.normal(0, 0.03, 400)  # trained weights, a rate of fine-tuning
+        assert not told(run(t, {"loss": trained, "lr": np.full(400, 2e-5)}), "plateau")
+        settled = 2.0794 + 4.0 * np.exp(-t / 6) + rng.normal(0, 0.03, 400)  # a small problem, solved at once
+        assert not [
+            f
+            for s in scan(run(t, {"loss": settled, "lr": np.full(400, 0.05)}), ["plateau"])
+            for f in s.findings
+            if f.confidence >= 0.5
+        ]
+        noisy = rng.chisquare(4, 400) / 4.0  # a regression at its noise floor
+        assert not [
+            f
+            for s in scan(run(t, {"loss": noisy, "lr": np.full(400, 0.05)}), ["plateau"])
+            for f in s.findings
+            if f.confidence >= 0.5
+        ]
+
+
+def test_attention_logits_that_run_away_under_a_calm_loss_are_sure() -> None:
+    t = np.arange(1200)
+    loss = falling(1200, 0.03)
+    runs_away = 7.0 * np.exp(np.maximum(t - 400, 0) * 0.011)
+    levels_off = 7.0 + 60.0 * (1 - np.exp(-t / 500))
+    assert "logit-grows" in kinds(run(t, {"loss": loss, "attention_logit_max": runs_away}), "norms")
+    assert "logit-grows" not in kinds(run(t, {"loss": loss, "attention_logit_max": levels_off}), "norms")
+    assert "output-grows" not in kinds(run(t, {"loss": loss, "logit_norm": runs_away}), "norms")
+
+
+def test_a_term_that_is_phased_in_lifts_the_loss_by_plan() -> None:
+    t = np.arange(1500)
+    weight = np.minimum(4.0, t / 200)
+    rng = np.random.default_rng(5)
+    loss = (18.0 + 34.0 * np.exp(-t / 40) + 2.0 * weight) * np.exp(rng.normal(0, 0.03, 1500))
+    assert "climb" in kinds(run(t, {"loss": loss}), "slow_climb")
+    assert not kinds(run(t, {"loss": loss, "loss_weight": weight}), "slow_climb")
+    assert "climb" in kinds(run(t, {"loss": loss, "loss_weight": np.full(1500, 4.0)}), "slow_climb")
+
+
+def test_a_burst_of_decades_that_never_falls_below_the_start_is_an_explosion() -> None:
+    t = np.arange(200)
+    rng = np.random.default_rng(6)
+    loss = (1.9 + 1600.0 * np.exp(-t / 12)) * np.exp(rng.normal(0, 0.15, 200))
+    loss[0] = 1.4
+    assert [f.kind for f in told(run(t, {"loss": loss}), "explosion")] == ["early"]
+    learned = loss * np.where(t > 80, 0.3, 1.0)  # comes down below its start: it went on
+    assert not told(run(t, {"loss": learned}), "explosion")
+    for seed in range(20):  # squared errors of single samples scatter over decades
+        noise = np.random.default_rng(seed).chisquare(1, 400)
+        assert not told(run(np.arange(400), {"loss": noise}), "explosion")
+
+
+def test_a_reward_that_rose_to_the_fall_and_fell_at_once() -> None:
+    t = np.arange(390)
+    reward = np.where(t < 150, 24.0 + 0.44 * t, 9.6 + 80.0 * np.exp(-np.maximum(t - 150, 0) / 6.0))
+    reward = reward + np.random.default_rng(7).normal(0, 0.1, 390)
+    (fell,) = told(run(t, {"loss": np.abs(reward), "reward": reward}), "policy")
+    assert fell.kind == "reward-falls" and abs((fell.step or 0) - 152) <= 6

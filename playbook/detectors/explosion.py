@@ -35,6 +35,7 @@ LEAST = 4  # rows
 EARLY_ROWS = 50  # rows after a fresh start
 EARLY_STEPS, EARLY_SHARE = 200, 0.05  # steps, or the share of the planned run: "soon after the start"
 FEW_ROWS = 20
+BURST, BURST_ROWS, BURST_AFTER = math.log(20.0), 10, 60  # height, rows in which it begins, and rows that must follow
 JUMP = math.log(1.3)  # the first row that is above everything before it by this much, for good
 UP = math.log(1.5)  # early: the level at the end over the best level
 UP_CLEAR = math.log(1.25)  # the same where many quiet rows say so: from 6.0 back up to the 7.5 of word frequencies
@@ -82,6 +83,10 @@ def _early(shared: Shared, loss: Curve, seg: Segment) -> list[Finding]:
     over = np.flatnonzero((rise_now > JUMP) & (rise_ever > math.log(1.2)))
     final = float(np.median(x[-max(3, len(x) // 10) :]))
     dead = bool((~loss.finite[seg.lo : seg.hi]).any()) and len(x) < len(loss.values[seg.lo : seg.hi])
+    if burst := _burst(x, smooth):
+        base, top = shared.domain.value(float(x[:burst].min())), float(loss.values[horizon[burst:]].max())
+        sure = MENTION if not shared.domain.log or shared.no_measure else 0.78
+        return [_told(loss, "early", int(horizon[burst]), base, top, shared.domain.value(final), sure, dead)]
     if not len(over):
         return []
     at = int(over[0]) + 1
@@ -104,6 +109,18 @@ def _early(shared: Shared, loss: Curve, seg: Segment) -> list[Finding]:
     row = int(horizon[at])
     kind = "early" if _soon(shared, loss, seg, row) else "late"
     return [_told(loss, kind, row, base, top, shared.domain.value(final), sure, dead)]
+
+
+def _burst(x: np.ndarray, smooth: np.ndarray) -> int | None:
+    """The row, of the first ones, at which the loss is blown up by decades and after which nothing was learned.
+
+    A bump of the first steps is climbed down from to far below the start; here the first rows stay the best ones.
+    """
+    height = max(BURST, 12.0 * stats.diff_sigma(x))
+    for at in range(1, min(BURST_ROWS, len(x) - BURST_AFTER)):
+        if float(smooth[at] - x[:at].min()) >= height:
+            return at if float(np.median(smooth[at:][-len(x) // 4 :])) > float(x[:at].min()) else None
+    return None
 
 
 def _medians(x: np.ndarray) -> np.ndarray:

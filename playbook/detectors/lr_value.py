@@ -3,9 +3,9 @@
 What it sees
     `absurd` (above 1 where the loss is no classic SGD run; above 0.05 where the configuration names an optimizer of
     Adam's kind), `high` (above 0.01 with such a one), `tiny` (below 3e-6 with such a one, though the first loss is that
-    of a fresh model), `zero` (in most rows), and how it begins: `full-at-once` (the first row is the highest) or
-    `ramps` (it grows at first). `ramp-usual` and `ramp-short` tell the length of the ramp as a share of the planned
-    steps.
+    of a fresh model), `zero` (in most rows, or from some row to the end that is no end of a decay), and how it begins:
+    `full-at-once` (the first row is the highest) or `ramps` (it grows at first). `ramp-usual` and `ramp-short` tell
+    the length of the ramp as a share of the planned steps.
 Why it matters
     A typing error of a factor of a thousand, a schedule of the wrong length or a missing warm-up is read off at
     once (D1-flat-1, D3-opt-1).
@@ -21,7 +21,7 @@ from __future__ import annotations
 import numpy as np
 
 from playbook.detectors import stats
-from playbook.detectors.stats_curve import Curve
+from playbook.detectors.stats_curve import Curve, spent
 from playbook.detectors.stats_shared import Shared, answer, blind, finding
 from playbook.findings import Finding, Scan
 from playbook.series import Run
@@ -72,11 +72,13 @@ def look(shared: Shared) -> Scan:
     if len(v) >= LEAST:
         zero = v == 0.0
         middle = zero[1:-1] if len(v) > 4 else zero
-        if zero.all() or (len(middle) and middle.mean() > ZERO_SHARE):
+        out_at = spent(lr)
+        if zero.all() or out_at is not None or (len(middle) and middle.mean() > ZERO_SHARE):
             starts, _ = stats.runs(zero)
-            at = int(index[starts[-1]]) if not zero.all() else int(index[0])
+            at = int(index[0]) if zero.all() else int(index[starts[-1]]) if out_at is None else out_at
             text = f"learning rate is 0 in {int(zero.sum())} of {stats.rows(len(v))}"
-            out.append(finding(NAME, "zero", lr, at, text, 0.9, numbers={"rows": float(zero.sum())}))
+            # what was logged counts for more than the rate that the configuration asks for
+            out.append(finding(NAME, "zero", lr, at, text, 0.98, numbers={"rows": float(zero.sum())}))
         begins = int(lr.steps[index[0]]) <= max(20, 2 * lr.spacing, EARLY * float(lr.steps.max()))
         if highest > 0 and begins:
             # a row of the warm-up's first step only; sparse logs see the ramp in their first rows as well

@@ -1,10 +1,10 @@
 """Norms of weights, logits, activations and updates, before the loss moves.
 
 What it sees
-    Up to the onset, or over the whole run without one: `weight-grows`, `logit-grows` (attention logits or output
-    logits), `activation-extreme` (one layer far above the others, or near the end of fp16), `update-large`,
-    `update-tiny`, `embedding-share` (most of the gradient is in the embedding), `grad-before-loss` (the gradient
-    norm rises at least 20 steps before the loss).
+    Up to the onset, or over the whole run without one: `weight-grows`, `logit-grows` (attention logits),
+    `output-grows` (output logits), `activation-extreme` (one layer far above the others, or near the end of fp16),
+    `update-large`, `update-tiny`, `embedding-share` (most of the gradient is in the embedding), `grad-before-loss`
+    (the gradient norm rises at least 20 steps before the loss).
 Why it matters
     Divergence is prepared long before it shows: logits and activations grow over thousands of steps, then the loss
     goes in one. What grows first names the place (D1-nan-3, D3-model-1, D2-mon-1).
@@ -37,14 +37,15 @@ NEEDS = (
 )
 OPTIONAL = ("loss",)
 KINDS = (
-    *("weight-grows", "logit-grows", "activation-extreme", "update-large", "update-tiny", "embedding-share"),
-    "grad-before-loss",
+    *("weight-grows", "logit-grows", "output-grows", "activation-extreme", "update-large", "update-tiny"),
+    *("embedding-share", "grad-before-loss"),
 )
 
 LEAST = 10  # rows
 TREND = 0.7  # Kendall, of the last half
 WEIGHT, WEIGHT_ALONE = math.log(1.3), math.log(4.0)  # growth in the last half, with and without an onset
 LOGIT, LOGIT_ALONE = math.log(1.6), math.log(8.0)
+ONE_HOT, RUNAWAY = math.log(1e3), math.log(20.0)  # of attention logits, and growth in the last half
 FP16_NEAR = 3e4  # half of 65504 (D1-nan-1)
 LAYER_TIMES = 20.0  # above the median layer
 UPDATE_LARGE, UPDATE_TINY = 0.03, 1e-7  # |update| / |weight| a step; about 1e-3 is usual
@@ -59,8 +60,8 @@ def look(shared: Shared) -> Scan:
     out: list[Finding] = []
     weight = shared.curve("param_norm")
     out += _grows(weight, begin, "weight-grows", WEIGHT if begin else WEIGHT_ALONE)
-    for metric in ("attention_logit_max", "logit_norm"):
-        out += _grows(shared.curve(metric), begin, "logit-grows", LOGIT if begin else LOGIT_ALONE)
+    for metric, kind in (("attention_logit_max", "logit-grows"), ("logit_norm", "output-grows")):
+        out += _grows(shared.curve(metric), begin, kind, LOGIT if begin else LOGIT_ALONE)
     out += _activations(shared, begin)
     out += _updates(shared, begin)
     out += _embedding(shared, begin)
@@ -95,7 +96,9 @@ def _grows(curve: Curve | None, begin: Onset | None, kind: str, least: float) ->
     n = stats.number
     text = f"{curve.metric} grows from {n(math.exp(float(blocks[0])))} to {n(math.exp(float(blocks[-1])))}"
     text += f" up to step {int(curve.steps[index[-1]])}" + (", before the loss moves" if begin else "")
-    sure = 0.8 if begin else 0.6
+    # softmax over logits like these is one-hot: the loss need not have moved yet for it to be a fault
+    runaway = kind == "logit-grows" and float(blocks[-1]) > ONE_HOT and growth > RUNAWAY
+    sure = 0.8 if begin or runaway else 0.6
     numbers = {"times": math.exp(growth), "last": math.exp(float(blocks[-1]))}
     return [finding(NAME, kind, curve, row, text, sure, numbers=numbers)]
 

@@ -5,7 +5,7 @@ What it sees
     the configuration tells it, else the usual ones are tried): the model says the same to everything, from the start
     or since it was blown up. `no-descent`: no descent from a start that nothing has learned from.
     `stuck`: a constant to the last digit after a healthy stretch, or no descent from the row on from which the
-    gradient norm is zero. `slow`: it moves, but hardly.
+    gradient norm or the learning rate is zero. `slow`: it moves, but hardly.
 Why it matters
     It separates what cannot learn (no gradient, no labels, a learning rate of zero or far too high) from what
     learns slowly (D1-sym-1, D1-flat-1). The number it stands at often names the fault.
@@ -24,6 +24,7 @@ from dataclasses import replace
 import numpy as np
 
 from playbook.detectors import stats
+from playbook.detectors.stats_curve import spent
 from playbook.detectors.stats_shared import DOUBTFUL, MENTION, Shared, answer, blind, finding
 from playbook.findings import Finding, Scan
 from playbook.series import Run
@@ -47,6 +48,9 @@ BAND = 0.015  # of ln(classes), known: standing there, a little excess or the sk
 SETTLED, SETTLED_ROWS, SETTLED_STEPS = 0.4, 100, 150  # share of the run, rows and steps that a stand must last
 GOES_ON = 0.004  # of the level: a descent over the second half of a stand that is none
 CRAWL_ROWS = 400  # and steps at least: word frequencies alone are learned in fewer
+MOVES_ANYTHING = 5e-3  # learning rate: no loss stays where it was under it, unless nothing arrives
+EVEN, UNEVEN = 0.015, 0.15  # of the first rows: as low as this at the best, and as high at the worst
+FEW_CLASSES, HIT = 20, 0.003  # ln(21) - ln(20) is 0.05: a level this near to one of them is no chance
 QUIET_NOISE, QUIET_ROWS, WORKS = 0.015, 200, 1e-4  # relative noise, rows, learning rate: such a loss ought to move
 
 
@@ -69,7 +73,7 @@ def _in_line(shared: Shared, line: np.ndarray) -> list[Finding]:
     loss = shared.loss
     assert loss is not None
     v = loss.values[line]
-    if still := _still(shared, line, v) or _silent(shared, line, v):
+    if still := _still(shared, line, v) or _silent(shared, line, v) or _spent(shared, line, v):
         return still
     n = len(v)
     part = max(3, n // 10)
@@ -96,6 +100,8 @@ def _in_line(shared: Shared, line: np.ndarray) -> list[Finding]:
         text += f"{stats.uniform_name(middle, classes, sigma + away)}, as of equal guesses"
         sure = 0.9 if dead or abs(count - 2) < 1 or middle > 5 else 0.75
         return [finding(NAME, "uniform-output", loss, int(line[0]), text, sure, numbers=numbers)]
+    if unmoved := _unmoved(shared, line, v):
+        return [unmoved]
     fresh = first > 0.9 * math.log(classes) if classes else stats.nearest_uniform(first)[0] < 0.1 and first > FRESH_LOSS
     if flat:
         text = f"loss is {stats.number(first)} at the start and {stats.number(last)} after {stats.rows(n)}: no descent"
@@ -149,6 +155,31 @@ def _ought_to_move(shared: Shared, line: np.ndarray, v: np.ndarray, level: float
         return False
     begins = int(loss.steps[line[0]]) <= max(20, 2 * loss.spacing)
     return begins and stats.diff_sigma(v) < QUIET_NOISE * level and float(lr.values[lr.finite].max()) >= WORKS
+
+
+def _unmoved(shared: Shared, line: np.ndarray, v: np.ndarray) -> Finding | None:
+    """Rows that are never better than the first ones, though the log begins with the run and the rate moves anything.
+
+    Sure where they stand at the logarithm of a small number of classes, which a batch of labels hits to three digits.
+    """
+    loss, lr, n = shared.loss, shared.curve("lr"), stats.number
+    if loss is None or lr is None or not lr.finite.any() or len(v) < QUIET_ROWS or v[0] < 0.6:
+        return None
+    if int(loss.steps[line[0]]) > max(20, 2 * loss.spacing) or float(lr.values[lr.finite].max()) < MOVES_ANYTHING:
+        return None
+    start, blocks = float(np.median(v[:3])), stats.block_medians(v, max(5, len(v) // BLOCKS))
+    if float(blocks.min()) < start * (1.0 - EVEN) or float(blocks.max()) > start * (1.0 + UNEVEN):
+        return None
+    part = v[-max(QUIET_ROWS // 4, len(v) // 4) :]
+    level, scatter = float(np.median(part)), stats.mad_sigma(part)
+    classes = shared.classes or max(2, round(math.exp(level)))
+    away = abs(level - math.log(classes))
+    guess = classes <= FEW_CLASSES and away < max(HIT, 3.0 * scatter / math.sqrt(len(part)))
+    text = f"loss is {n(start)} in the first rows and never lower in {stats.rows(len(v))} (at the end {n(level)})"
+    text += f"; a guess among {classes} gives {n(math.log(classes))}" if guess else ""
+    numbers = {"level": level, "first": start, "spread": scatter, "distance_to_uniform": away}
+    kind = "uniform-output" if guess else "no-descent"
+    return finding(NAME, kind, loss, int(line[0]), text, 0.75 if guess else DOUBTFUL, numbers=numbers)
 
 
 def _entropy(shared: Shared) -> list[Finding]:
@@ -230,16 +261,38 @@ def _silent(shared: Shared, line: np.ndarray, v: np.ndarray) -> list[Finding]:
     step = int(grad.steps[index[begin]])
     at = int(np.searchsorted(loss.steps[line], step))
     after = v[at:]
-    third = max(3, len(after) // 3)
-    if begin < LEAST or len(after) < LEAST or float(np.median(after)) == 0.0:
-        return []
-    if float(np.median(after[:third]) - np.median(after[-third:])) > GOES_ON * abs(float(np.median(after))):
+    if begin < LEAST or not _stays(after):
         return []
     n = stats.number
     text = f"gradient norm is {n(float(np.median(norm[begin:])))} from step {step} to the end ({n(usual)} at first)"
     text += f", the loss stands at {n(float(np.median(after)))}"
     numbers = {"level": float(np.median(after)), "rows": float(len(norm) - begin)}
     return [finding(NAME, "stuck", loss, int(line[at]), text, 0.8, numbers=numbers)]
+
+
+def _spent(shared: Shared, line: np.ndarray, v: np.ndarray) -> list[Finding]:
+    """A learning rate that ran out before the run did, and a loss that comes down no further from there on."""
+    loss, lr = shared.loss, shared.curve("lr")
+    if lr is None or loss is None or len(lr.restarts) or (begin := spent(lr)) is None:
+        return []
+    step = int(lr.steps[begin])
+    at = int(np.searchsorted(loss.steps[line], step))
+    after = v[at:]
+    if at < LEAST or not _stays(after):
+        return []
+    level = float(np.median(after))
+    text = f"learning rate is 0 from step {step} to the end ({stats.rows(len(after))} of loss)"
+    text += f", the loss stands at {stats.number(level)}"
+    numbers = {"level": level, "rows": float(len(after))}
+    return [finding(NAME, "stuck", loss, int(line[at]), text, 0.8, numbers=numbers)]
+
+
+def _stays(after: np.ndarray) -> bool:
+    """True where rows of loss come down no further."""
+    third = max(3, len(after) // 3)
+    if len(after) < LEAST or (level := abs(float(np.median(after)))) == 0.0:
+        return False
+    return float(np.median(after[:third]) - np.median(after[-third:])) <= GOES_ON * level
 
 
 def _warming(shared: Shared) -> bool:

@@ -140,7 +140,9 @@ def _reward(curve: Curve | None) -> Change | None:
     above = np.flatnonzero(smooth[: min(len(v), (k + 2) * size)] >= level)
     onset = min(int(above[-1]) + 1 if len(above) else k * size, len(v) - 1)
     parted = float(np.quantile(b[min(k + 1, n - tail) :], 0.9)) <= high - 0.6 * fall
-    parted = parted and float(np.quantile(b[k - width : k], 0.2)) >= low + 0.3 * fall
+    # up to where the fall begins, which the split by medians places behind it
+    edge = max(k - width // 2 - 1, min(k, onset // size))
+    parted = parted and float(np.quantile(b[max(0, edge - width) : edge], 0.2)) >= low + 0.3 * fall
     clear = parted and fall >= NOISE * noise and fall >= SWING * swing and fall >= LOST * learned
     # a reward that never rose must fall far below all that it ever was
     rose = learned >= 0.5 * fall

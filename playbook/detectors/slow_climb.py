@@ -124,7 +124,7 @@ def _slow(shared: Shared, line: np.ndarray, x: np.ndarray) -> list[Finding]:
         sure = min(sure, MENTION)
     if (
         shared.no_measure
-        or shared.has("kl")  # a term that is phased in
+        or shared.phased_in
         or not dom.log
         or abs(dom.value(smooth[low] + rise) - dom.value(smooth[low])) < 0.02 * abs(dom.value(start))
     ):
@@ -164,7 +164,7 @@ def _swift(shared: Shared, line: np.ndarray, x: np.ndarray) -> list[Finding]:
         return []
     came_down = float(np.median(x[:3]) - smooth[low]) >= max(0.25 * top, 4.0 * noise)
     known = foot * size >= EARLY_ROWS and foot >= 0.08 * n and came_down and n - high >= tail
-    if not known or shared.no_measure or shared.has("kl") or not dom.log or _carried(shared, line, low * size, top):
+    if not known or shared.no_measure or shared.phased_in or not dom.log or _carried(shared, line, low * size, top):
         return []
     index, end = int(line[_turn(x, foot * size, min((high + 1) * size, len(x)))]), min((high + 1) * size, len(x)) - 1
     begin, until = int(loss.steps[index]), int(loss.steps[line[end]])

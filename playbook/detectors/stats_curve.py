@@ -16,6 +16,8 @@ from playbook.series import Origin, Series
 
 # metrics of which the mean of two rows is no value that ever was
 STATES = frozenset({"loss_scale", "skipped_iters", "nan_iters", "xid", "ecc_errors", "network_errors", "lr", "epoch"})
+SPENT_ROWS, SPENT_SHARE = 20, 0.1  # rows and share of them without a learning rate that are no end of a decay
+ROUNDED = 20.0  # last digits
 INTERLEAVED = 4  # rows: a median distance of restarts below it means mixed writers, not restarts
 
 
@@ -151,6 +153,23 @@ def at_steps(curve: Curve, steps: np.ndarray) -> np.ndarray:
     place = np.searchsorted(curve.steps[order], steps, side="right") - 1
     out = curve.values[order][np.maximum(place, 0)] if len(curve) else np.full(len(steps), np.nan)
     return np.where(place >= 0, out, np.nan)
+
+
+def spent(lr: Curve) -> int | None:
+    """Row from which on a learning rate that had worked is 0 to the end; None where it is not, or not for long.
+
+    A rate printed with few decimals shows as 0 while it still works: what came before must have been well above the
+    last digit.
+    """
+    index = np.flatnonzero(lr.finite)
+    v = lr.values[index]
+    works = np.flatnonzero(v != 0.0)
+    if not len(works) or len(v) - 1 - works[-1] < max(SPENT_ROWS, SPENT_SHARE * len(v)):
+        return None
+    before = np.abs(v[works[-4096:]])
+    digits = (d for d in range(13) if bool((np.abs(before * 10.0**d - np.rint(before * 10.0**d)) < 1e-6).all()))
+    digit = 10.0 ** -next(digits, 13)
+    return int(index[works[-1] + 1]) if float(before.min()) > ROUNDED * digit else None
 
 
 def noise(x: np.ndarray) -> float:

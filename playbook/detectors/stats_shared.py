@@ -181,6 +181,16 @@ class Shared:
         return policy or (self.loss is not None and bool(_ADVERSARY.search(self.loss.series.raw)))
 
     @cached_property
+    def phased_in(self) -> bool:
+        """True where a term of the loss is weighed anew as the run goes on: its rise is planned.
+
+        A KL that is logged is a term of an autoencoder's loss, mostly brought in over many steps.
+        """
+        weight = self.curve("loss_weight")
+        moves = weight is not None and bool(weight.finite.any()) and float(np.ptp(weight.values[weight.finite])) > 0.0
+        return moves or self.has("kl")
+
+    @cached_property
     def epoch_starts(self) -> np.ndarray:
         """Steps at which the logged epoch counts one up."""
         epoch = self.curve("epoch")
