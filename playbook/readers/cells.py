@@ -2,18 +2,17 @@
 
 Cells that look like the first one (its sign, place of the point, exponent) are turned together: eight digits of each in
 one 64-bit word, three multiplications a word. What is left is tried the same way again, and in the end one by one. A
-number is digits over a power of ten; where both are exact in a double one division rounds it rightly, up to 19 digits
-in an 80-bit one, whose ties are settled one by one.
+number is digits over a power of ten (`decimal`); what may lie in the middle between two doubles goes one by one.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from functools import cache
 
 import numpy as np
 
+from playbook.readers import decimal
 from playbook.readers.base import number
 
 PAD = 64  # bytes behind the text that may be looked at
@@ -33,9 +32,6 @@ _LEFT = tuple(  # bytes of each of three words that a cell of 0..24 bytes fills
 )
 _SHIFT = np.array([64 - 8 * size for size in range(9)], np.uint64)  # bits that move a short cell to the right
 _PLAIN = re.compile(rb"(-?)(0|[1-9]\d*)(\.\d+)?([eE][+-]?\d+)?")
-_EXACT = 22  # the highest power of ten that a double holds
-_EXACT_LONG = 27  # and an 80-bit one
-_HALF = 0x400  # the low bits of an 80-bit number that lies between two doubles
 _TEN_TO = np.array([10**power for power in range(17)], np.uint64)
 _MOST = np.array(
     [_ALL // 10 ** (8 + third) for third in range(9)], np.uint64
@@ -43,23 +39,11 @@ _MOST = np.array(
 
 
 Turned = tuple[np.ndarray | None, np.ndarray]
-Scaled = tuple[np.ndarray, np.ndarray | None]
 Parsed = tuple[np.ndarray, np.ndarray | None, np.ndarray]
 
 
 class TooOdd(Exception):
     """Too many cells of too many kinds: another way is faster."""
-
-
-@cache
-def _powers() -> tuple[np.ndarray, np.ndarray] | None:
-    """10**0 .. 10**27 as 80-bit numbers; None where the machine has none (then such cells are read one by one)."""
-    if np.finfo(np.longdouble).nmant != 63 or np.dtype(np.longdouble).itemsize != 16:
-        return None
-    powers = np.ones(_EXACT_LONG + 1, np.longdouble)
-    for place in range(_EXACT_LONG):
-        powers[place + 1] = powers[place] * np.longdouble(10)
-    return powers, 10.0 ** np.arange(_EXACT + 1)
 
 
 def window(text: np.ndarray, size: int) -> np.ndarray:
@@ -145,7 +129,7 @@ def evenly(rows: np.ndarray, begin: int, cell: bytes) -> np.ndarray | None:
     if len(cell) > 1 and not (word & _U(0xFF)).all():
         return None  # JSON has no leading zeros
     word <<= _SHIFT[len(cell)]
-    return _eight(word).astype(np.float64) if _all_digits(word).all() else None
+    return decimal.eight(word).astype(np.float64) if _all_digits(word).all() else None
 
 
 def scalar(cell: bytes) -> tuple[float | None, bool]:
@@ -228,14 +212,14 @@ def _integers(text: np.ndarray, starts: np.ndarray, sizes: np.ndarray, digits: i
         good &= ((word & _U(0xFF)) != 0) | (clipped == 1)  # JSON has no leading zeros
     word <<= _SHIFT.take(head)
     good &= _all_digits(word)
-    value = _eight(word)
+    value = decimal.eight(word)
     if most == 16:
         low = window(text, 8)[starts + head].view(_U)
         low ^= _ZEROS
         good &= _all_digits(low)
-        value = value * _U(10**8) + _eight(low)
-    scaled = _scaled(value, -power)
-    return (_both(good, scaled[1]), scaled[0]) if scaled is not None else None
+        value = value * _U(10**8) + decimal.eight(low)
+    sure, values = _scaled(value, -power)
+    return _both(good, sure), values
 
 
 def _decimals(
@@ -286,11 +270,11 @@ def _turned(
         good = _both(good, (first & _U(0xFF)) != 0)  # JSON has no leading zeros
     value = _pointed(first, point)
     if words == 1:
-        scaled = _scaled(value, 7 - point - power)
+        places: int | np.ndarray = 7 - point - power
     elif words == 2:
         value *= _U(10**8)
-        value += _eight(parts[1])
-        scaled = _scaled(value, 15 - point - power)
+        value += decimal.eight(parts[1])
+        places = 15 - point - power
     else:
         third = np.clip(np.asarray(sizes) - 16, 0, 8)  # digits in the third word, moved to its right
         parts[2] <<= _SHIFT.take(third)
@@ -298,10 +282,11 @@ def _turned(
         if not fits.all():
             good = _both(good, fits)
         value *= _TEN_TO.take(third + 8)
-        value += _eight(parts[1]) * _TEN_TO.take(third)
-        value += _eight(parts[2])
-        scaled = _scaled_each(value, 15 - point - power + third)
-    return (_both(good, scaled[1]), scaled[0]) if scaled is not None else None
+        value += decimal.eight(parts[1]) * _TEN_TO.take(third)
+        value += decimal.eight(parts[2])
+        places = 15 - point - power + third
+    sure, values = _scaled(value, places)
+    return _both(good, sure), values
 
 
 def _both(one: np.ndarray | None, other: np.ndarray | None) -> np.ndarray | None:
@@ -314,19 +299,6 @@ def _all_digits(word: np.ndarray) -> np.ndarray:
     check |= word
     check &= _TENS
     return check == 0
-
-
-def _eight(word: np.ndarray) -> np.ndarray:
-    """Eight digits (values, not characters; the first one in the lowest byte) as a number; in place."""
-    word *= _U(2561)
-    word >>= _U(8)
-    word &= _U(0x00FF00FF00FF00FF)
-    word *= _U(6553601)
-    word >>= _U(16)
-    word &= _U(0x0000FFFF0000FFFF)
-    word *= _U(42949672960001)
-    word >>= _U(32)
-    return word
 
 
 def _pointed(word: np.ndarray, point: int) -> np.ndarray:
@@ -344,33 +316,11 @@ def _pointed(word: np.ndarray, point: int) -> np.ndarray:
     return word
 
 
-def _scaled(digits: np.ndarray, places: int) -> Scaled | None:
-    """(digits / 10**places, bool: rightly rounded for sure, or None for all); None where that cannot be said here."""
-    powers = _powers()
-    top = int(digits.max())
-    if places == 0:
-        return digits.astype(np.float64), None
-    if top < 1 << 53 and -_EXACT <= places <= _EXACT:
-        value = digits.view(np.int64).astype(np.float64)
-        if places > 0:
-            value /= 10.0**places
-        else:
-            value *= 10.0**-places
-        return value, None
-    if powers is None or not 0 < places <= _EXACT_LONG:
-        return None
-    return _divided(digits, powers[0][places])
-
-
-def _scaled_each(digits: np.ndarray, places: np.ndarray) -> Scaled | None:
-    """As `_scaled`, with a number of places for each."""
-    powers = _powers()
-    if powers is None or int(places.min()) < 0 or int(places.max()) > _EXACT_LONG:
-        return None
-    return _divided(digits, powers[0].take(places))
-
-
-def _divided(digits: np.ndarray, powers: np.ndarray) -> Scaled:
-    long = digits.astype(np.longdouble)
-    long /= powers
-    return long.astype(np.float64), (long.view(_U)[::2] & _U(0x7FF)) != _U(_HALF)
+def _scaled(digits: np.ndarray, places: int | np.ndarray) -> Turned:
+    """(bool[n] the numbers that are rounded rightly for sure, None for all; digits / 10**places)."""
+    values, unsure = decimal.scaled(digits, places)
+    if not len(unsure):
+        return None, values
+    sure = np.ones(len(values), bool)
+    sure[unsure] = False
+    return sure, values

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from playbook.readers import digits
+from playbook.readers import decimal, digits
 from playbook.readers.csv_rows import Column, value_of
 
 LONGEST = 512  # characters of a line; longer ones have cells that nobody wants, and are not worth a copy
@@ -199,7 +199,7 @@ def _column(
         bad |= text[:, begin] != ord("-")
     power = len(hit[3] or b"") - int(hit[4] or 0)
     if hit[4]:
-        if not 0 <= power < digits.POWERS:
+        if not 0 <= power <= decimal.FARTHEST:
             return None
         bad |= (_load(text, end) & digits.KEPT[4]) != (_load(text[:1], end) & digits.KEPT[4])
         end -= 4

@@ -11,13 +11,10 @@ from typing import TypeAlias
 
 import numpy as np
 
+from playbook.readers import decimal
+
 PAD = 24  # bytes that must stand before the first cell of a buffer: the widest cell is loaded from its end
 _WIDEST = 24  # characters: 17 digits of a float64, `0.000` or `e-05` with it
-_EXACT = 1 << 53  # whole numbers up to here are exact in a float64
-_MOST = 1 << 62
-_POWERS = np.array([10.0**n for n in range(23)])  # all of them exact; so one division rounds once, as `float` does
-POWERS = len(_POWERS)
-_NEAR_TIE = 0.4999  # of a last place: closer to the middle between two numbers than this is left to `float`
 
 _NONE = np.zeros(0, np.intp)
 _CHARACTERS = 8  # of one machine word
@@ -42,9 +39,7 @@ _THREE, _SEVEN, _EIGHT, _BYTE = np.uint64(3), np.uint64(7), np.uint64(8), np.uin
 KEPT = np.array([(~((1 << (64 - 8 * n)) - 1)) & (2**64 - 1) for n in range(9)], np.uint64)  # the last n characters
 _PLACE = np.uint64(sum(n << (61 - 8 * n) for n in range(1, 8)))  # times 2**(8 n): n in the three highest bits
 _PLACE_BITS = np.uint64(61)
-_PAIRS, _QUADS, _HALF = np.uint64(0x00FF00FF00FF00FF), np.uint64(0x0000FFFF0000FFFF), np.uint64(0xFFFFFFFF)
-_TEN, _HUNDRED, _TEN4, _TEN8, _TEN16 = (np.uint64(10**n) for n in (1, 2, 4, 8, 16))
-_SIXTEEN, _THIRTY_TWO = np.uint64(16), np.uint64(32)
+_TEN8, _TEN16 = np.uint64(10**8), np.uint64(10**16)
 _TOO_LONG = np.uint64(400)  # of the digits before the last sixteen: beyond, the whole number would not fit
 
 
@@ -86,7 +81,7 @@ def numbers(buffer: np.ndarray, starts: np.ndarray, ends: np.ndarray) -> tuple[n
         whole = np.where(negative, -whole, whole)
         lost = np.flatnonzero(negative & (whole == 0))  # -0 is a number of its own
         return whole, (np.union1d(bad, lost) if len(lost) else bad)
-    values, unsure = _scaled(mantissa, power)
+    values, unsure = decimal.scaled(mantissa, power)
     if signed:
         values[negative] *= -1
     return values, (np.union1d(bad, unsure) if len(unsure) else bad)
@@ -137,7 +132,7 @@ def _of_look(
             values = -values
             bad = _either(bad, values == 0)  # -0 is a number of its own
         return values, bad
-    values, unsure = _scaled(mantissa, power)
+    values, unsure = decimal.scaled(mantissa, power)
     if len(unsure):
         doubtful = np.zeros(len(values), bool)
         doubtful[unsure] = True
@@ -204,15 +199,15 @@ def _joined(parts: list[np.ndarray], bad: np.ndarray | None, whole: bool) -> tup
 
     whole  no cell has a dot, so that the number must be exact in a float64
     """
-    mantissa = _eight(parts[0])
+    mantissa = decimal.eight(parts[0])
     if len(parts) > 1:
-        mantissa += _eight(parts[1]) * _TEN8
+        mantissa += decimal.eight(parts[1]) * _TEN8
     if len(parts) > 2:
-        high = _eight(parts[2])
+        high = decimal.eight(parts[2])
         bad = _either(bad, high >= _TOO_LONG)
         mantissa += high * _TEN16
     if whole and len(parts) > 1:
-        bad = _either(bad, mantissa > np.uint64(_EXACT))
+        bad = _either(bad, mantissa > np.uint64(decimal.EXACT))
     if bad is not None:
         mantissa[bad] = 0
     return mantissa, bad
@@ -270,22 +265,6 @@ def _common_dot(part: np.ndarray) -> int | None:
     return at if same.all() else None
 
 
-def _eight(part: np.ndarray) -> np.ndarray:
-    """The number of eight digits, one a byte, the first one in the lowest."""
-    out = part * _TEN
-    out += part >> _EIGHT
-    out &= _PAIRS
-    high = out >> _SIXTEEN
-    out *= _HUNDRED
-    out += high
-    out &= _QUADS
-    high = out >> _THIRTY_TWO
-    out *= _TEN4
-    out += high
-    out &= _HALF
-    return out
-
-
 def _with_exponent(
     buffer: np.ndarray, view: np.ndarray, starts: np.ndarray, ends: np.ndarray, mantissa: np.ndarray, at: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
@@ -301,62 +280,8 @@ def _with_exponent(
     found, places, wrong = _mantissa(view, starts[chosen], ends[chosen] - 4)
     exponent = (10 * tens[chosen].astype(np.int64) + ones[chosen]) * np.where(minus[chosen], -1, 1)
     power = (0 if places is None else places) - exponent
-    good = np.abs(power) < len(_POWERS)
+    good = (power <= decimal.FARTHEST) & (power > -decimal.POWERS)
     if wrong is not None:
         good &= ~wrong
     mantissa[at[chosen[good]]] = found[good]
     return power[good], at[chosen[good]]
-
-
-def _scaled(mantissa: np.ndarray, power: int | np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """(mantissa / 10**power rounded once, indices of those that are not sure to be rounded right)."""
-    whole = mantissa.view(np.int64)
-    long = np.flatnonzero(mantissa > np.uint64(_EXACT)) if int(mantissa.max()) > _EXACT else _NONE
-    if isinstance(power, int):
-        values = whole / _POWERS[power]
-        unsure = _NONE
-    else:
-        low, high = int(power.min()), int(power.max())
-        scale = _POWERS.take(np.abs(power) if low < 0 else power, mode="clip")
-        values = whole / scale
-        if low < 0:
-            values = np.where(power < 0, whole * scale, values)
-        unsure = np.flatnonzero(power >= len(_POWERS)) if high >= len(_POWERS) else _NONE
-    if len(long):
-        values[long], sure = _divided(mantissa[long], power if isinstance(power, int) else power[long])
-        unsure = np.union1d(unsure, long[~sure])
-    return values, unsure
-
-
-def _divided(mantissa: np.ndarray, power: int | np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """(quotients of whole numbers beyond 2**53, whether each is sure to be the nearest float64).
-
-    The whole number is the sum of two float64; the rest of its division by the power is exact (Dekker's product), so
-    the quotient is known to some 100 bits; only one that lies in the middle between two float64 is left open.
-    """
-    sure = np.asarray(power >= 0) & (mantissa < np.uint64(_MOST))
-    sure &= power < len(_POWERS)
-    scale = _POWERS.take(power, mode="clip")
-    whole = np.where(sure, mantissa, np.uint64(1)).view(np.int64)
-    head = whole.astype(np.float64)
-    tail = (whole - head.astype(np.int64)).astype(np.float64)
-    rough = head / scale
-    product = rough * scale
-    rough_high, rough_low = _halves(rough)
-    scale_high, scale_low = _halves(scale)
-    lost = (
-        (rough_high * scale_high - product) + rough_high * scale_low + rough_low * scale_high
-    ) + rough_low * scale_low
-    rest = (((head - product) - lost) + tail) / scale
-    value = rough + rest
-    error = (rough - value) + rest
-    place = np.spacing(value)
-    sure &= (np.abs(error) < _NEAR_TIE * place) & (np.frexp(value)[0] != 0.5)
-    return value, sure
-
-
-def _halves(x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """A float64 as the sum of two of 26 bits (Veltkamp)."""
-    spread = x * 134217729.0
-    high = spread - (spread - x)
-    return high, x - high
