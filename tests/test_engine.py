@@ -11,10 +11,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from playbook.engine import belief as belief_module
+from playbook.engine import diagnosis as diagnosis_module
 from playbook.engine import value as value_module
 from playbook.engine.belief import posterior
 from playbook.engine.diagnosis import diagnose
-from playbook.engine.explain import leader
+from playbook.engine.explain import contradiction, leader
 from playbook.engine.observe import flatten, from_config, lookup, observe
 from playbook.engine.tables import SLIP, compile_book
 from playbook.engine.value import RunSize, cost_of, gains, options
@@ -210,6 +211,42 @@ def test_reasons_have_the_sign_of_the_evidence(tiny: Book) -> None:
 def test_healthy_has_no_causes(tiny: Book) -> None:
     diagnosis = diagnose(tiny, compile_book(tiny, {}), [Evidence("loss-shape", "healthy", "metrics")])
     assert diagnosis.healthy and not diagnosis.causes and diagnosis.next is None
+
+
+@pytest.mark.parametrize(
+    ("signal", "state", "healthy"),
+    [
+        ("grad-norm-before", "normal", True),
+        ("crash-tail", "none", True),
+        ("precision", "fp16", True),  # how a run is set up is no fault
+        ("crash-tail", "oom", False),
+        ("tied-to-samples", "yes", False),
+    ],
+)
+def test_a_healthy_curve_does_not_outshout_a_told_fault(tiny: Book, signal: str, state: str, healthy: bool) -> None:
+    curve = Evidence("loss-shape", "healthy", "metrics")
+    assert diagnose(tiny, compile_book(tiny, {}), [curve, ev(signal, state)]).healthy is healthy
+
+
+def test_answers_that_contradict_each_other_decide_nothing(tiny: Book, monkeypatch: pytest.MonkeyPatch) -> None:
+    tables = compile_book(tiny, {})
+    told = [*LR, ev("tied-to-samples", "no"), ev("precision", "bf16")]
+    assert diagnose(tiny, tables, told).decided
+    against = contradiction(posterior(tables, told), tables.index("lr-peak"))
+    monkeypatch.setattr(diagnosis_module, "CONTRADICTED", against + 0.01)
+    assert diagnose(tiny, tables, told).decided
+    monkeypatch.setattr(diagnosis_module, "CONTRADICTED", against - 0.01)
+    torn = diagnose(tiny, tables, told)
+    assert not torn.decided and torn.causes[0].id == "lr-peak" and "contradicts itself" in torn.why_undecided
+
+
+def test_who_does_not_know_after_all_takes_back_what_was_told(tiny: Book) -> None:
+    session = Session(tiny, compile_book(tiny, {}))
+    session.observe([Evidence("precision", "bf16", "config")])
+    for signal, state in (("tied-to-samples", "yes"), ("tied-to-samples", "unknown"), ("precision", "cannot")):
+        session.answer(signal, state)
+    assert [(e.signal, e.state) for e in session.evidence] == [("precision", "bf16")], "a file is not unread"
+    assert session.closed == {"tied-to-samples", "precision"}
 
 
 def test_session_undo_redo_retract(tiny: Book) -> None:

@@ -32,6 +32,7 @@ BY_NAME = (
     "probe", "person", "case", "safe", "low", "medium", "high", "first-aid", "repair", "prevention", "draft",
     "deprecated", "onset", "resume", "learning rate", "almost_always", "usually", "half", "seldom", "almost_never",
     "too little is known", "the book has no causes", "nothing in the book explains this evidence well",
+    "the evidence contradicts itself: one answer may be wrong, or two faults meet",
     "several causes explain the evidence", "nothing that is left to look at would decide it", "shows", "expects",
     "excludes", "mistaken", "mistaken-signal", "couple", "treats", "tests", "answers", "truth", "about",
     "Answer with this outcome", "On this page", "In the curve", "In a list", "Everywhere", "Choose", "Next pane",

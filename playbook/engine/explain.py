@@ -16,6 +16,9 @@ REASON = 0.25
 # An observation that makes a cause e**1.5 = 4.5 times less likely than the background counts as ruling out.
 RULED_OUT = -1.5
 IMPLAUSIBLE = 0.02
+# Between near equals every trifle changes who is first: an observation that puts the other ahead by this factor is told
+# before one that only tips the scales.
+CLEARLY = 1.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +61,13 @@ def reasons(belief: Belief, cause: int) -> tuple[list[Reason], list[Reason]]:
     return pro, con
 
 
+def contradiction(belief: Belief, cause: int) -> float:
+    """What speaks against a cause as a share of what speaks for it, in nats over all evidence."""
+    column = belief.ratios[:, cause]
+    pro, con = float(column[column > 0].sum()), -float(column[column < 0].sum())
+    return con / pro if pro > 0 else float(con > 0)
+
+
 def ruled_out(tables: Tables, belief: Belief, most: int = 6) -> list[RuledOut]:
     """Causes that all other evidence would have kept, strongest first."""
     if not belief.used:
@@ -79,7 +89,7 @@ def ruled_out(tables: Tables, belief: Belief, most: int = 6) -> list[RuledOut]:
 def tipping(
     tables: Tables, belief: Belief, evidence: tuple[Evidence, ...], closed: frozenset[str] = frozenset()
 ) -> Tipping | None:
-    """The most probable outcome of one further observation after which another class of causes comes first."""
+    """The most probable outcome of one further observation after which another class comes first, clearly if may be."""
     if not len(tables.classes):
         return None
     known = {e.signal for e in belief.used}
@@ -95,12 +105,13 @@ def tipping(
         classes = np.add.reduceat(belief.marginal[:, None] * ratio, tables.class_start, axis=0)
         for k, outcome in enumerate(tables.outcomes[signal]):
             if int(classes[:, k].argmax()) != first:
-                candidates.append((float(chance[k]), signal, outcome))
-    for chance, signal, outcome in sorted(candidates, key=lambda c: (-c[0], c[1], c[2]))[:12]:
+                slight = bool(classes[:, k].max() < CLEARLY * classes[first, k])
+                candidates.append((slight, -float(chance[k]), signal, outcome))
+    for _, chance, signal, outcome in sorted(candidates)[:12]:
         # The estimate above leaves the pairs as they are: only a real posterior may be promised.
         after = posterior(tables, (*evidence, Evidence(signal, outcome, "person")))
         if leading_class(after) != first:
-            return Tipping(signal, outcome, leader(tables, after), chance)
+            return Tipping(signal, outcome, leader(tables, after), -chance)
     return None
 
 

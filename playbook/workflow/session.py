@@ -123,12 +123,13 @@ class Session:
 
     @property
     def evidence(self) -> tuple[Evidence, ...]:
-        """What is known now, by signal; a later move replaces an earlier one."""
+        """What is known now, by signal; a later move replaces an earlier one. Who does not know after all takes back
+        what was told, and not what was read from files."""
         known: dict[str, Evidence] = {}
         for move in self.moves:
             if move.evidence is not None:
                 known[move.signal] = move.evidence
-            elif move.kind == "retracted":
+            elif move.kind == "retracted" or (move.kind == "closed" and _told(known.get(move.signal))):
                 known.pop(move.signal, None)
         return tuple(known[key] for key in sorted(known))
 
@@ -172,6 +173,10 @@ class Session:
         return diagnose(
             self.book, self.tables, self.evidence, self.closed, self.size, self.clusters_done, explained, self.tried
         )
+
+
+def _told(item: Evidence | None) -> bool:
+    return item is not None and item.source == "person"
 
 
 def _in_vain(fix: str) -> str:

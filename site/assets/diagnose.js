@@ -213,7 +213,7 @@
     return [el("h3", {}, title), list];
   }
 
-  const WHY = { tooLittle: "tooLittle", nothingExplains: "nothingExplains", several: "several", nothingLeft: "nothingLeft" };
+  const WHY = { tooLittle: "tooLittle", nothingExplains: "nothingExplains", several: "several", contradicts: "contradicts", nothingLeft: "nothingLeft" };
 
   function showVerdict(d) {
     verdict.replaceChildren();

@@ -264,8 +264,8 @@
       (o) => o.gain >= k.idleGain && o.rate >= k.idleRate,
     );
     const shape = belief.used.find((e) => e.signal === k.shape);
-    const told = belief.used.some((e) => (e.source === "person" || e.source === "case") && e.state === "yes");
-    const healthy = shape !== undefined && shape.state === "healthy" && !told;
+    const told = belief.used.filter((e) => e.source === "person" || e.source === "case");
+    const healthy = shape !== undefined && shape.state === "healthy" && !told.some((e) => tellsOfAFault(tables, e));
     const certain = ranked.length > 0 && ranked[0].probability >= k.certain;
     const [decided, why] = healthy ? [true, ""] : decide(tables, ranked, belief, plan);
     return {
@@ -306,8 +306,26 @@
     if (!ranked.length) return [false, "noCauses"];
     if (belief.used.filter((e) => e.signal !== k.shape).length < k.decideEvidence) return [false, "tooLittle"];
     if (belief.unknown > ranked[0].probability) return [false, "nothingExplains"];
-    if (ranked[0].probability >= k.decide) return [true, ""];
-    return [false, plan.length ? "several" : "nothingLeft"];
+    if (ranked[0].probability < k.decide) return [false, plan.length ? "several" : "nothingLeft"];
+    if (contradiction(belief, ranked[0].index) > k.contradicted) return [false, "contradicts"];
+    return [true, ""];
+  }
+
+  // What speaks against a cause as a share of what speaks for it.
+  function contradiction(belief, index) {
+    const weights = belief.ratios.map((row) => row[index]);
+    const pro = weights.filter((x) => x > 0).reduce((a, b) => a + b, 0);
+    const con = weights.filter((x) => x < 0).reduce((a, b) => a - b, 0);
+    if (pro > 0) return con / pro;
+    return con > 0 ? 1 : 0;
+  }
+
+  // A plain yes to a question about a fault, or an outcome that is unusual; how a run is set up is no fault.
+  function tellsOfAFault(tables, item) {
+    const signal = tables.signals.get(item.signal);
+    if (item.signal === tables.k.shape || signal.setUp) return false;
+    const usual = signal.background[signal.outcomes.indexOf(item.state)];
+    return usual <= tables.k.unusual || (item.state === "yes" && usual <= 0.5);
   }
 
   function chance(tables, belief, fix) {
