@@ -16,7 +16,8 @@ from playbook.knowledge.entries import SYMPTOMS, CheckItem, Fix
 from playbook.knowledge.lint import cited
 from playbook.series import Run
 from playbook.workflow.preflight import preflight
-from tests.the_book import book
+from playbook.workflow.session import Session
+from tests.the_book import book, tables
 
 # Settings that a good, a sloppy and a faulty run would hand to preflight: (configuration, {item: state}).
 SAMPLES: dict[str, tuple[dict[str, Any], dict[str, str]]] = {
@@ -385,3 +386,61 @@ def test_rules_use_three_words_and_each_can_answer() -> None:
 def test_each_state_is_seen_somewhere() -> None:
     seen = {state for config, _ in SAMPLES.values() for state in judged(config).values()}
     assert seen == {"ok", "warn", "bad", "unknown"}
+
+
+# --- first aid that fits what is known ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("told", "first", "never"),
+    [
+        # there is no checkpoint before the first step
+        ("loss-shape=instant-nan present-at-first-step=yes", "stop-and-keep-the-scene", "go-back-before-the-first-nan"),
+        # the stacks of a hung job are gone once its node is drained
+        (
+            "loss-shape=hang-or-crash nccl-log=watchdog-timeout ranks-affected=one",
+            "dump-stacks-before-killing",
+            "trial-at-a-third-of-the-rate",
+        ),
+        # no node is a suspect
+        ("loss-shape=throughput-drop slow-rank=all-slow", "snapshot-where-the-step-waits", "swap-in-a-spare-node"),
+        ("loss-shape=throughput-drop slow-rank=one-slow", "isolate-the-node", "dump-stacks-before-killing"),
+        # the data goes with the batch to the next node
+        ("loss-shape=persistent-spike ranks-affected=one tied-to-samples=yes", "", "isolate-the-node"),
+        ("loss-shape=persistent-spike begins-at-resume=yes", "freeze-resumes", "isolate-the-node"),
+        ("loss-shape=persistent-spike lower-lr-removes-it=no", "", "trial-at-a-third-of-the-rate"),
+        ("loss-shape=resume-drift older-checkpoint-helps=no", "freeze-resumes", "resume-from-an-older-checkpoint"),
+    ],
+)
+def test_first_aid_fits_what_is_known(told: str, first: str, never: str) -> None:
+    session = Session(book(), tables())
+    for pair in told.split():
+        signal, _, state = pair.partition("=")
+        session.answer(signal, state)
+    aid = session.diagnosis(explained=False).first_aid
+    assert not first or aid[0] == first
+    assert never not in aid and aid
+
+
+@pytest.mark.parametrize(
+    ("told", "cause"),
+    [
+        (
+            "loss-shape=resume-drift loss-jump-size-at-resume=to-initial begins-at-resume=yes",
+            "wrong-weights-loaded",
+        ),
+        (
+            "loss-shape=resume-drift world-size-changed=yes begins-at-resume=yes loss-jump-size-at-resume=large",
+            "layout-changed-at-resume",
+        ),
+    ],
+)
+def test_checks_of_the_same_checkpoint_do_not_take_weight_from_each_other(told: str, cause: str) -> None:
+    """Three further looks, all of them what the cause lets expect, leave it where it is: first."""
+    session = Session(book(), tables())
+    further = "checkpoint-checksum=matches older-checkpoint-helps=no state-equal-after-load=no"
+    for pair in f"{told} {further}".split():
+        signal, _, state = pair.partition("=")
+        session.answer(signal, state)
+    first = session.diagnosis(explained=False).causes[0]
+    assert first.id == cause and first.probability > 0.75
