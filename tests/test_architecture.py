@@ -1,4 +1,4 @@
-"""The fences of the house: what a command may load, how long a module may be, and that tables and folders agree."""
+"""The fences of the house: what a command may load, how long a module may be, and that the tables hold."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 import playbook
-from playbook import detectors, readers
+from playbook import readers
 from playbook.faces.overview import COMMANDS, text
 
 PACKAGE = Path(playbook.__file__).parent
@@ -65,11 +65,6 @@ def test_every_command_has_help(command: str) -> None:
     result = CliRunner().invoke(group, [command, "--help"])
     assert result.exit_code == 0, result.output
     assert len(result.output.split()) > 15 and command in text()
-
-
-def test_the_table_of_detectors_is_the_folder() -> None:
-    files = {p.stem for p in (PACKAGE / "detectors").glob("*.py")} - {"__init__"}
-    assert {module.NAME for module in detectors.TABLE} == {f for f in files if not f.startswith("stats")}
 
 
 def test_the_table_of_readers_names_modules_with_the_contract() -> None:

@@ -7,11 +7,10 @@ import itertools
 import numpy as np
 import pytest
 
-from playbook.detectors import spike
+from playbook.detectors import INCIDENT, scan
 from playbook.series import Run
 from tests.runs import run
 
-INCIDENT = 0.7
 GRID = list(itertools.product((150, 400, 1200), (0.1, 0.35, 1.0), (0.005, 0.03), (1, 10, 100)))
 
 
@@ -23,7 +22,7 @@ def descending(rows: int, tau: float, noise: float, every: int, up: np.ndarray |
 
 
 def told(made: Run) -> list[tuple[str, int]]:
-    return [(f.kind, int(f.step or 0)) for f in spike.scan(made).findings if f.confidence >= INCIDENT]
+    return [(f.kind, int(f.step or 0)) for f in scan(made, ["spike"])[0].findings if f.confidence >= INCIDENT]
 
 
 @pytest.mark.parametrize(("place", "times"), [(0.4, 2.0), (0.8, 3.0), (0.6, 2.5)])
@@ -55,7 +54,7 @@ def test_spikes_of_one_height_over_a_sinking_level_do_not_grow() -> None:
     t = np.arange(700)
     loss = 2.5 + 1.2 * np.exp(-t / 120.0) + np.random.default_rng(1).normal(0, 0.02, 700)
     loss[70::128] = 5.2
-    kinds = {f.kind for f in spike.scan(run(t, {"loss": loss})).findings}
+    kinds = {f.kind for f in scan(run(t, {"loss": loss}), ["spike"])[0].findings}
     assert "repeated" in kinds and "growing" not in kinds
     loss[70::128] = 4.0 * 1.5 ** np.arange(5)
-    assert "growing" in {f.kind for f in spike.scan(run(t, {"loss": loss})).findings}
+    assert "growing" in {f.kind for f in scan(run(t, {"loss": loss}), ["spike"])[0].findings}

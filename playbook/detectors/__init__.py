@@ -1,8 +1,9 @@
 """The detectors: what each one sees in the metrics of a run, and the table that names them in reading order.
 
-A detector is a module with NAME, NEEDS, OPTIONAL, KINDS and `scan(run)`; `look(shared)` is the same on what a scan of
-several detectors shares. `NEEDS` lists canonical metrics; a tuple inside it means any one of them. Its docstring has
-four headings, which the site prints. None touches a file, a clock or a random number.
+A detector is a module with NAME, NEEDS, OPTIONAL, KINDS and `look(shared)`. `NEEDS` lists canonical metrics; a tuple
+inside it means any one of them. Its docstring has four headings, which the site prints. None touches a file, a clock
+or a random number. What they have in common: `shared` (one run, computed once), `onset` (where the incident begins)
+and `stats` (curves, levels, segments, excursions, ranks).
 """
 
 from __future__ import annotations
@@ -41,8 +42,8 @@ from playbook.detectors import (
     spike,
     throughput,
 )
-from playbook.detectors.stats_onset import LASTING, PASSING, Onset, onset, scanned
-from playbook.detectors.stats_shared import INCIDENT, Shared
+from playbook.detectors.onset import LASTING, PASSING, Onset, onset, scanned
+from playbook.detectors.shared import INCIDENT, Shared
 from playbook.findings import Scan
 from playbook.series import Run
 

@@ -22,9 +22,8 @@ import math
 import numpy as np
 
 from playbook.detectors import stats
-from playbook.detectors.stats_shared import DOUBTFUL, MENTION, Shared, answer, blind, finding
+from playbook.detectors.shared import DOUBTFUL, MENTION, Shared, answer, blind, finding
 from playbook.findings import Finding, Scan
-from playbook.series import Run
 
 NAME = "abnormally_low"
 NEEDS = ("loss",)
@@ -126,7 +125,3 @@ def _vocabulary(shared: Shared) -> float | None:
     """ln(vocabulary) where the configuration has one: labels of images are learned by heart in health, text is not."""
     size = shared.setting("vocab_size", "padded_vocab_size", "n_vocab", "vocabulary_size")
     return math.log(size) if size is not None and size >= 16 else None
-
-
-def scan(run: Run) -> Scan:
-    return look(Shared(run))

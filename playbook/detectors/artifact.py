@@ -24,12 +24,11 @@ import math
 import numpy as np
 
 from playbook.detectors import level_shift, resume, spike, stats
-from playbook.detectors.stats_curve import Curve
-from playbook.detectors.stats_onset import scanned
-from playbook.detectors.stats_segments import overlap
-from playbook.detectors.stats_shared import Shared, answer, blind, finding
+from playbook.detectors.onset import scanned
+from playbook.detectors.shared import Shared, answer, blind, finding
+from playbook.detectors.stats.curve import Curve
+from playbook.detectors.stats.segments import overlap
 from playbook.findings import Finding, Scan
-from playbook.series import Run
 
 NAME = "artifact"
 NEEDS = ("loss",)
@@ -239,7 +238,3 @@ def _first_row(shared: Shared, grad: Curve, at: int) -> Finding | None:
     text = f"step {step} was trained twice, with the same loss {n(now)} and a gradient norm of {n(was)} and {n(norm)}: "
     text += f"{norm / was:.3f} times"
     return finding(NAME, "exact-factor", grad, at, text, 0.9, numbers={"factor": k, "times": norm / was})
-
-
-def scan(run: Run) -> Scan:
-    return look(Shared(run))

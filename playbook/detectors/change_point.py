@@ -18,11 +18,10 @@ from __future__ import annotations
 import numpy as np
 
 from playbook.detectors import stats
-from playbook.detectors.stats_curve import Curve
-from playbook.detectors.stats_onset import Onset, onset_of
-from playbook.detectors.stats_shared import DOUBTFUL, Shared, answer, blind, finding
+from playbook.detectors.onset import Onset, onset_of
+from playbook.detectors.shared import DOUBTFUL, Shared, answer, blind, finding
+from playbook.detectors.stats.curve import Curve
 from playbook.findings import Finding, Scan
-from playbook.series import Run
 
 NAME = "change_point"
 NEEDS = ("loss",)
@@ -146,7 +145,3 @@ def _data(shared: Shared, loss: Curve, begin: Onset, low: float) -> list[Finding
         text = f"an epoch begins at step {int(near[-1])}, just before the onset"
         return [Finding(NAME, "data", "epoch", int(near[-1]), text, 0.6)]
     return []
-
-
-def scan(run: Run) -> Scan:
-    return look(Shared(run))

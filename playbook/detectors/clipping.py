@@ -18,10 +18,9 @@ from __future__ import annotations
 import numpy as np
 
 from playbook.detectors import stats
-from playbook.detectors.stats_curve import Curve, at_steps
-from playbook.detectors.stats_shared import Shared, answer, blind, finding
+from playbook.detectors.shared import Shared, answer, blind, finding
+from playbook.detectors.stats.curve import Curve, at_steps
 from playbook.findings import Finding, Scan
-from playbook.series import Run
 
 NAME = "clipping"
 NEEDS = ("grad_norm",)
@@ -99,7 +98,3 @@ def _scaled(shared: Shared, grad: Curve) -> list[Finding]:
         return []
     text = f"the gradient norm changes with the loss scale, at {len(moves)} of {len(moves)} changes: it is not unscaled"
     return [finding(NAME, "scaled-norm", grad, int(moves[0]), text, 0.98, numbers={"changes": float(len(moves))})]
-
-
-def scan(run: Run) -> Scan:
-    return look(Shared(run))

@@ -20,11 +20,10 @@ import math
 import numpy as np
 
 from playbook.detectors import stats
-from playbook.detectors.stats_curve import Curve
-from playbook.detectors.stats_onset import onset_of
-from playbook.detectors.stats_shared import DOUBTFUL, MENTION, NOTICED, Shared, answer, blind, finding
+from playbook.detectors.onset import onset_of
+from playbook.detectors.shared import DOUBTFUL, MENTION, NOTICED, Shared, answer, blind, finding
+from playbook.detectors.stats.curve import Curve
 from playbook.findings import Finding, Scan
-from playbook.series import Run
 
 NAME = "eval_gap"
 NEEDS = ("loss", "eval_loss")
@@ -152,7 +151,3 @@ def _train_only(
             numbers={"times": math.exp(min(change, 500.0))},
         )
     ]
-
-
-def scan(run: Run) -> Scan:
-    return look(Shared(run))

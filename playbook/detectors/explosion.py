@@ -19,12 +19,11 @@ import math
 import numpy as np
 
 from playbook.detectors import stats
-from playbook.detectors.stats_curve import Curve
-from playbook.detectors.stats_excursions import ordinary
-from playbook.detectors.stats_segments import Segment
-from playbook.detectors.stats_shared import MENTION, Shared, answer, blind, finding
+from playbook.detectors.shared import MENTION, Shared, answer, blind, finding
+from playbook.detectors.stats.curve import Curve
+from playbook.detectors.stats.excursions import ordinary
+from playbook.detectors.stats.segments import Segment
 from playbook.findings import Finding, Scan
-from playbook.series import Run
 
 NAME = "explosion"
 NEEDS = ("loss",)
@@ -146,7 +145,3 @@ def _told(
     text += "ends in values that are not finite" if dead else f"is {n(final)} at the end"
     numbers = {"level_before": base, "peak": top, "level_at_end": final, "times": top / base if base else 0.0}
     return finding(NAME, kind, loss, index, text, sure, numbers=numbers)
-
-
-def scan(run: Run) -> Scan:
-    return look(Shared(run))

@@ -20,9 +20,8 @@ import math
 import numpy as np
 
 from playbook.detectors import stats
-from playbook.detectors.stats_shared import Shared, answer, blind, finding
+from playbook.detectors.shared import Shared, answer, blind, finding
 from playbook.findings import Scan
-from playbook.series import Run
 
 NAME = "first_loss"
 NEEDS = ("loss",)
@@ -69,7 +68,3 @@ def look(shared: Shared) -> Scan:
         text = f"first loss {n(first)} at step {begin} is above that of a guess over any vocabulary"
         return answer(NAME, [finding(NAME, "far-above", loss, at, text, 0.6, numbers=numbers)], "")
     return blind(NAME, f"first loss {n(first)}: the number of classes is not known")
-
-
-def scan(run: Run) -> Scan:
-    return look(Shared(run))

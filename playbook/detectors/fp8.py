@@ -18,10 +18,9 @@ from __future__ import annotations
 import numpy as np
 
 from playbook.detectors import stats
-from playbook.detectors.stats_curve import Curve
-from playbook.detectors.stats_shared import Shared, answer, blind, finding
+from playbook.detectors.shared import Shared, answer, blind, finding
+from playbook.detectors.stats.curve import Curve
 from playbook.findings import Finding, Scan
-from playbook.series import Run
 
 NAME = "fp8"
 NEEDS = ("amax",)
@@ -73,7 +72,3 @@ def _one(name: str, curve: Curve) -> list[Finding]:
             text = f"{name} repeats {stats.number(float(v[-1]))} from step {int(curve.steps[row])} to the end"
             out.append(finding(NAME, "amax-stale", curve, row, text, 0.8, numbers={"rows": float(length)}))
     return out
-
-
-def scan(run: Run) -> Scan:
-    return look(Shared(run))

@@ -19,11 +19,11 @@ from __future__ import annotations
 import numpy as np
 
 from playbook.detectors import stats
-from playbook.detectors.stats_curve import Curve, fold
-from playbook.detectors.stats_onset import Onset, onset_of
-from playbook.detectors.stats_shared import Shared, answer, blind
+from playbook.detectors.onset import Onset, onset_of
+from playbook.detectors.shared import Shared, answer, blind
+from playbook.detectors.stats.curve import Curve, fold
 from playbook.findings import Finding, Scan
-from playbook.series import Event, Run
+from playbook.series import Event
 
 NAME = "gpu"
 NEEDS = (("gpu_util", "gpu_temp", "gpu_clock", "gpu_power", "gpu_mem", "ecc_errors", "xid", "network_errors"),)
@@ -202,7 +202,3 @@ def _xid(parts: list[Part], events: list[Event]) -> list[Finding]:
             Finding(NAME, "xid", "xid", event.step, text, 0.9, rank=event.rank, ranks=ranks, origin=event.origin)
         )
     return out[:32]
-
-
-def scan(run: Run) -> Scan:
-    return look(Shared(run))

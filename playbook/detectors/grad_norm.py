@@ -23,11 +23,10 @@ import math
 import numpy as np
 
 from playbook.detectors import stats
-from playbook.detectors.stats_curve import Curve
-from playbook.detectors.stats_onset import Onset, onset_of, prior
-from playbook.detectors.stats_shared import Shared, answer, blind, finding
+from playbook.detectors.onset import Onset, onset_of, prior
+from playbook.detectors.shared import Shared, answer, blind, finding
+from playbook.detectors.stats.curve import Curve
 from playbook.findings import Finding, Scan
-from playbook.series import Run
 
 NAME = "grad_norm"
 NEEDS = ("grad_norm",)
@@ -144,7 +143,3 @@ def _gradual(window: np.ndarray, usual: float, climbed: float) -> bool:
         return False
     reached = float(np.median(window[-6:-3])) if len(window) >= 9 else float(window[-4])
     return reached - usual > 0.35 * climbed
-
-
-def scan(run: Run) -> Scan:
-    return look(Shared(run))

@@ -21,9 +21,8 @@ from dataclasses import replace
 import numpy as np
 
 from playbook.detectors import stats
-from playbook.detectors.stats_shared import MENTION, Shared, answer, blind, finding
+from playbook.detectors.shared import MENTION, Shared, answer, blind, finding
 from playbook.findings import Finding, Scan
-from playbook.series import Run
 
 NAME = "level_shift"
 NEEDS = ("loss",)
@@ -174,7 +173,3 @@ def _sure(change: float, final: float, restarts: bool) -> float:
     if change < SWITCH or (restarts and (came_down or change < BIG)):
         return MENTION
     return 0.85 if change >= BIG else 0.72
-
-
-def scan(run: Run) -> Scan:
-    return look(Shared(run))

@@ -21,11 +21,10 @@ import math
 import numpy as np
 
 from playbook.detectors import stats
-from playbook.detectors.stats_curve import Curve
-from playbook.detectors.stats_onset import Onset, onset_of, prior
-from playbook.detectors.stats_shared import Shared, answer, blind, finding
+from playbook.detectors.onset import Onset, onset_of, prior
+from playbook.detectors.shared import Shared, answer, blind, finding
+from playbook.detectors.stats.curve import Curve
 from playbook.findings import Finding, Scan
-from playbook.series import Run
 
 NAME = "loss_scale"
 NEEDS = ("loss_scale",)
@@ -171,7 +170,3 @@ def _deepest(x: np.ndarray) -> tuple[float, int, int]:
     top = int(np.flatnonzero(x[: low + 1] == peaks[low])[-1])
     depth = float(peaks[low] - x[low])
     return (depth if math.isfinite(depth) else 0.0), top, low
-
-
-def scan(run: Run) -> Scan:
-    return look(Shared(run))

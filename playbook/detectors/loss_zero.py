@@ -20,10 +20,9 @@ from __future__ import annotations
 import numpy as np
 
 from playbook.detectors import stats
-from playbook.detectors.stats_curve import Curve, at_steps
-from playbook.detectors.stats_shared import DOUBTFUL, MENTION, Shared, answer, blind, finding
+from playbook.detectors.shared import DOUBTFUL, MENTION, Shared, answer, blind, finding
+from playbook.detectors.stats.curve import Curve, at_steps
 from playbook.findings import Finding, Scan
-from playbook.series import Run
 
 NAME = "loss_zero"
 NEEDS = ("loss",)
@@ -133,7 +132,3 @@ def _turns(shared: Shared, index: np.ndarray, v: np.ndarray, zero: np.ndarray) -
         sure = min(sure, MENTION)
     numbers = {"rows": float(rows), "level_before": level}
     return [finding(NAME, "zero", loss, int(index[begin]), text, sure, numbers=numbers)]
-
-
-def scan(run: Run) -> Scan:
-    return look(Shared(run))

@@ -19,10 +19,9 @@ from __future__ import annotations
 import numpy as np
 
 from playbook.detectors import stats
-from playbook.detectors.stats_onset import Onset, onset_of
-from playbook.detectors.stats_shared import LEAP, Shared, answer, blind, finding
+from playbook.detectors.onset import Onset, onset_of
+from playbook.detectors.shared import LEAP, Shared, answer, blind, finding
 from playbook.findings import Scan
-from playbook.series import Run
 
 NAME = "lr_phase"
 NEEDS = ("lr",)
@@ -103,7 +102,3 @@ def _kind(past: np.ndarray, steps: np.ndarray, now: float, top: float, highest: 
         ramp = float(steps[reached] - steps[0])
         return "constant" if flat and held > HOLD * total and held > 2.0 * ramp else "peak"
     return "warmup" if rising and reached >= len(past) - 1 else "decay"
-
-
-def scan(run: Run) -> Scan:
-    return look(Shared(run))

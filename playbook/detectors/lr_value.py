@@ -21,10 +21,9 @@ from __future__ import annotations
 import numpy as np
 
 from playbook.detectors import stats
-from playbook.detectors.stats_curve import Curve, spent
-from playbook.detectors.stats_shared import Shared, answer, blind, finding
+from playbook.detectors.shared import Shared, answer, blind, finding
+from playbook.detectors.stats.curve import Curve, spent
 from playbook.findings import Finding, Scan
-from playbook.series import Run
 
 NAME = "lr_value"
 NEEDS = ("lr",)
@@ -133,7 +132,3 @@ def _ramp(shared: Shared, lr: Curve, index: np.ndarray) -> list[Finding]:
     # what was logged counts for more than a number of steps in the configuration without the length of the run
     sure = 0.98 if planned else 0.6
     return [finding(NAME, kind, lr, int(index[0]), text, sure, numbers={"share": share, "steps": steps})]
-
-
-def scan(run: Run) -> Scan:
-    return look(Shared(run))

@@ -18,10 +18,9 @@ from __future__ import annotations
 import numpy as np
 
 from playbook.detectors import stats
-from playbook.detectors.stats_curve import Curve
-from playbook.detectors.stats_shared import Shared, answer, blind, finding
+from playbook.detectors.shared import Shared, answer, blind, finding
+from playbook.detectors.stats.curve import Curve
 from playbook.findings import Finding, Scan
-from playbook.series import Run
 
 NAME = "moe"
 NEEDS = (("expert_load_max", "aux_loss"),)
@@ -78,7 +77,3 @@ def _load(load: Curve, experts: float | None) -> list[Finding]:
     text = f"the busiest expert's load is {stats.number(late)} at the end ({stats.number(early)} early on)"
     sure = 0.85 if late > 1.5 * early or share else 0.7
     return [finding(NAME, "load-collapsed", load, row, text, sure, numbers={"early": early, "late": late})]
-
-
-def scan(run: Run) -> Scan:
-    return look(Shared(run))

@@ -24,10 +24,9 @@ from __future__ import annotations
 import numpy as np
 
 from playbook.detectors import stats
-from playbook.detectors.stats_curve import Curve
-from playbook.detectors.stats_shared import DOUBTFUL, MENTION, Shared, answer, blind, finding
+from playbook.detectors.shared import DOUBTFUL, MENTION, Shared, answer, blind, finding
+from playbook.detectors.stats.curve import Curve
 from playbook.findings import Finding, Scan
-from playbook.series import Run
 
 NAME = "nonfinite"
 NEEDS = (("loss", "grad_norm", "eval_loss"),)
@@ -251,7 +250,3 @@ def _in_evaluation(evaluation: Curve, loss: Curve | None) -> list[Finding]:
     text += ", while the training loss is finite" if loss is not None else ""
     numbers = {"rows": float(bad.sum()), "share": float(bad.mean())}
     return [finding(NAME, "eval-nan", evaluation, begin, text, 0.65 if loss is not None else 0.6, numbers=numbers)]
-
-
-def scan(run: Run) -> Scan:
-    return look(Shared(run))

@@ -22,11 +22,10 @@ import math
 import numpy as np
 
 from playbook.detectors import stats
-from playbook.detectors.stats_curve import Curve
-from playbook.detectors.stats_onset import Onset, onset_of, prior
-from playbook.detectors.stats_shared import Shared, answer, blind, finding
+from playbook.detectors.onset import Onset, onset_of, prior
+from playbook.detectors.shared import Shared, answer, blind, finding
+from playbook.detectors.stats.curve import Curve
 from playbook.findings import Finding, Scan
-from playbook.series import Run
 
 NAME = "norms"
 NEEDS = (
@@ -190,7 +189,3 @@ def _gradient(shared: Shared, begin: Onset) -> list[Finding]:
     text = f"gradient norm is above its level from step {int(grad.steps[row])} on, {lead} steps before the loss moves"
     numbers = {"lead_steps": float(lead), "times": math.exp(float(smooth[-1]) - usual)}
     return [finding(NAME, "grad-before-loss", grad, row, text, 0.8, numbers=numbers)]
-
-
-def scan(run: Run) -> Scan:
-    return look(Shared(run))

@@ -17,10 +17,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from playbook.detectors.stats_excursions import ordinary
-from playbook.detectors.stats_shared import Shared, answer, blind, finding
+from playbook.detectors.shared import Shared, answer, blind, finding
+from playbook.detectors.stats.excursions import ordinary
 from playbook.findings import Finding, Scan
-from playbook.series import Run
 
 NAME = "periodic"
 NEEDS = ("loss",)
@@ -79,7 +78,3 @@ def _period(at: np.ndarray, slack: float) -> tuple[float, float]:
         if fit > best[1] + 0.05:
             best = (guess, fit)
     return best
-
-
-def scan(run: Run) -> Scan:
-    return look(Shared(run))

@@ -24,10 +24,9 @@ from dataclasses import replace
 import numpy as np
 
 from playbook.detectors import stats
-from playbook.detectors.stats_curve import spent
-from playbook.detectors.stats_shared import DOUBTFUL, MENTION, Shared, answer, blind, finding
+from playbook.detectors.shared import DOUBTFUL, MENTION, Shared, answer, blind, finding
+from playbook.detectors.stats.curve import spent
 from playbook.findings import Finding, Scan
-from playbook.series import Run
 
 NAME = "plateau"
 NEEDS = ("loss",)
@@ -312,7 +311,3 @@ def _dead_gradient(shared: Shared) -> bool:
 def _no_lr(shared: Shared) -> bool:
     lr = shared.curve("lr")
     return lr is not None and len(lr) >= 3 and bool(np.all(lr.values[1:] == 0.0))
-
-
-def scan(run: Run) -> Scan:
-    return look(Shared(run))

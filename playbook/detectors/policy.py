@@ -22,10 +22,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from playbook.detectors import stats
-from playbook.detectors.stats_curve import Curve
-from playbook.detectors.stats_shared import DOUBTFUL, MENTION, Shared, answer, blind, finding
+from playbook.detectors.shared import DOUBTFUL, MENTION, Shared, answer, blind, finding
+from playbook.detectors.stats.curve import Curve
 from playbook.findings import Finding, Scan
-from playbook.series import Run
 
 NAME = "policy"
 NEEDS = (("reward", "kl"),)
@@ -228,7 +227,3 @@ def _smooth(v: np.ndarray) -> np.ndarray:
     inner = np.median(np.lib.stride_tricks.sliding_window_view(v, 5), axis=1)
     first, last = float(np.median(v[:3])), float(np.median(v[-3:]))
     return np.concatenate([[first, first], inner, [last, last]])
-
-
-def scan(run: Run) -> Scan:
-    return look(Shared(run))

@@ -21,11 +21,10 @@ import math
 import numpy as np
 
 from playbook.detectors import stats
-from playbook.detectors.stats_onset import Onset, onset_of
-from playbook.detectors.stats_ranks import Matrix, log_values, matrix, middle, typical
-from playbook.detectors.stats_shared import Shared, answer, blind
+from playbook.detectors.onset import Onset, onset_of
+from playbook.detectors.shared import Shared, answer, blind
+from playbook.detectors.stats.ranks import Matrix, log_values, matrix, middle, typical
 from playbook.findings import Finding, Scan
-from playbook.series import Run
 
 NAME = "ranks"
 NEEDS = (("loss", "grad_norm"),)
@@ -180,7 +179,3 @@ def _pair(metric: str, m: Matrix) -> list[Finding]:
     text = f"{metric} of rank {rank} is {times:.2f} times that of the only other rank from step {step} on"
     numbers = {"affected": 1.0, "ranks": 2.0, "times": times}
     return [Finding(NAME, "one", metric, step, text, 0.75, rank=rank, ranks=(rank,), numbers=numbers)]
-
-
-def scan(run: Run) -> Scan:
-    return look(Shared(run))

@@ -27,11 +27,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from playbook.detectors import stats
-from playbook.detectors.stats_curve import Curve, at_steps
-from playbook.detectors.stats_segments import Segment, overlap
-from playbook.detectors.stats_shared import MENTION, Shared, answer, blind, finding
+from playbook.detectors.shared import MENTION, Shared, answer, blind, finding
+from playbook.detectors.stats.curve import Curve, at_steps
+from playbook.detectors.stats.segments import Segment, overlap
 from playbook.findings import Finding, Scan
-from playbook.series import Run
 
 NAME = "resume"
 NEEDS = ("loss",)
@@ -252,7 +251,3 @@ def _repeats_anyway(a: np.ndarray, rows: int) -> bool:
 def _noise(x: np.ndarray) -> np.ndarray:
     """The rows without their slow part."""
     return np.diff(x)
-
-
-def scan(run: Run) -> Scan:
-    return look(Shared(run))

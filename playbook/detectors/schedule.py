@@ -21,10 +21,9 @@ import math
 import numpy as np
 
 from playbook.detectors import stats
-from playbook.detectors.stats_curve import Curve
-from playbook.detectors.stats_shared import LEAP, Shared, answer, blind, finding
+from playbook.detectors.shared import LEAP, Shared, answer, blind, finding
+from playbook.detectors.stats.curve import Curve
 from playbook.findings import Finding, Scan
-from playbook.series import Run
 
 NAME = "schedule"
 NEEDS = ("lr",)
@@ -153,7 +152,3 @@ def _breaks(shared: Shared, lr: Curve) -> list[Finding]:
         sure = 0.88 if resumed else 0.6
         out.append(finding(NAME, "leaves", lr, row, text, sure, numbers={"factor": factor}))
     return out[:10]
-
-
-def scan(run: Run) -> Scan:
-    return look(Shared(run))

@@ -20,10 +20,9 @@ from dataclasses import replace
 import numpy as np
 
 from playbook.detectors import stats
-from playbook.detectors.stats_curve import Curve
-from playbook.detectors.stats_shared import DOUBTFUL, MENTION, Shared, answer, blind, finding
+from playbook.detectors.shared import DOUBTFUL, MENTION, Shared, answer, blind, finding
+from playbook.detectors.stats.curve import Curve
 from playbook.findings import Finding, Scan
-from playbook.series import Run
 
 NAME = "skipped"
 NEEDS = (("skipped_iters", "nan_iters", "loss_scale"),)
@@ -178,7 +177,3 @@ def _told(
     many = share > FEW and len(late) > 3
     text = f"{total:.0f} steps are skipped, {share:.1%} of them, first at step {int(curve.steps[at])}"
     return finding(NAME, "many" if many else "few", curve, at, text, 0.8, numbers=numbers)
-
-
-def scan(run: Run) -> Scan:
-    return look(Shared(run))

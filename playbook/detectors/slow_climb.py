@@ -22,9 +22,8 @@ import math
 import numpy as np
 
 from playbook.detectors import spike, stats
-from playbook.detectors.stats_shared import DOUBTFUL, LEAP, MENTION, NOTICED, Shared, answer, blind, finding
+from playbook.detectors.shared import DOUBTFUL, LEAP, MENTION, NOTICED, Shared, answer, blind, finding
 from playbook.findings import Finding, Scan
-from playbook.series import Run
 
 NAME = "slow_climb"
 NEEDS = ("loss",)
@@ -222,7 +221,3 @@ def _after_drop(blocks: np.ndarray, low: int, rise: float) -> bool:
         return False
     falls = blocks[max(0, low - 3) : low] - blocks[max(0, low - 3) + 1 : low + 1]
     return bool(falls.max(initial=0.0) > 0.8 * rise)
-
-
-def scan(run: Run) -> Scan:
-    return look(Shared(run))

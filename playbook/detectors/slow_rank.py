@@ -16,11 +16,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from playbook.detectors.stats_onset import scanned
-from playbook.detectors.stats_ranks import log_values, matrix, middle
-from playbook.detectors.stats_shared import Shared, answer, blind
+from playbook.detectors.onset import scanned
+from playbook.detectors.shared import Shared, answer, blind
+from playbook.detectors.stats.ranks import log_values, matrix, middle
 from playbook.findings import Finding, Scan
-from playbook.series import Run
 
 NAME = "slow_rank"
 NEEDS = (("step_time", "throughput", "data_time"),)
@@ -72,7 +71,3 @@ def look(shared: Shared) -> Scan:
             NAME, [Finding(NAME, "all-slow", f.metric, f.step, text, min(f.confidence, 0.8), numbers=f.numbers)], ""
         )
     return answer(NAME, [], f"{metric} of {len(m.ranks)} ranks, none slower than the others")
-
-
-def scan(run: Run) -> Scan:
-    return look(Shared(run))

@@ -25,12 +25,11 @@ import math
 import numpy as np
 
 from playbook.detectors import stats
-from playbook.detectors.stats_curve import Curve
-from playbook.detectors.stats_excursions import RISE_BIG, Excursion, ordinary
-from playbook.detectors.stats_segments import Segment
-from playbook.detectors.stats_shared import DOUBTFUL, MENTION, Shared, answer, blind, finding
+from playbook.detectors.shared import DOUBTFUL, MENTION, Shared, answer, blind, finding
+from playbook.detectors.stats.curve import Curve
+from playbook.detectors.stats.excursions import RISE_BIG, Excursion, ordinary
+from playbook.detectors.stats.segments import Segment
 from playbook.findings import Finding, Scan
-from playbook.series import Run
 
 NAME = "spike"
 NEEDS = ("loss",)
@@ -226,7 +225,3 @@ def _many(shared: Shared, loss: Curve, passing: list[tuple[Excursion, float]]) -
             )
         )
     return out
-
-
-def scan(run: Run) -> Scan:
-    return look(Shared(run))

@@ -23,10 +23,9 @@ import math
 import numpy as np
 
 from playbook.detectors import stats
-from playbook.detectors.stats_curve import Curve, at_steps
-from playbook.detectors.stats_shared import MENTION, Shared, answer, blind, finding
+from playbook.detectors.shared import MENTION, Shared, answer, blind, finding
+from playbook.detectors.stats.curve import Curve, at_steps
 from playbook.findings import Finding, Scan
-from playbook.series import Run
 
 NAME = "throughput"
 NEEDS = (("throughput", "step_time"),)
@@ -209,7 +208,3 @@ def _explained(shared: Shared, step: int) -> bool:
         if len(moves) and bool(np.min(np.abs(moves - step)) <= 5 * curve.spacing):
             return True
     return False
-
-
-def scan(run: Run) -> Scan:
-    return look(Shared(run))

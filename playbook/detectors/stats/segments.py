@@ -12,7 +12,7 @@ from typing import Literal
 
 import numpy as np
 
-from playbook.detectors.stats_curve import Curve, Domain, noise
+from playbook.detectors.stats.curve import Curve, Domain, noise
 
 Kind = Literal["first", "resume", "init", "rewrite", "counter"]
 CONTEXT = 4096  # rows before a segment that are worth knowing

@@ -16,9 +16,9 @@ from typing import Any
 import numpy as np
 
 from playbook.detectors import stats
-from playbook.detectors import stats_excursions as excursions_of
-from playbook.detectors.stats_curve import Curve, Domain, domain, fold, of_ranks
-from playbook.detectors.stats_segments import Segment, lineages, segments, usable
+from playbook.detectors.stats import excursions as excursions_of
+from playbook.detectors.stats.curve import Curve, Domain, domain, fold, of_ranks
+from playbook.detectors.stats.segments import Segment, lineages, segments, usable
 from playbook.findings import Finding, Scan
 from playbook.series import Event, Run, Series
 

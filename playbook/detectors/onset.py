@@ -22,8 +22,8 @@ from playbook.detectors import (
     slow_climb,
     spike,
 )
-from playbook.detectors.stats_curve import Curve
-from playbook.detectors.stats_shared import INCIDENT, Shared
+from playbook.detectors.shared import INCIDENT, Shared
+from playbook.detectors.stats.curve import Curve
 from playbook.findings import Finding, Scan
 from playbook.series import Run
 

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from playbook.detectors import stats
-from playbook.detectors.stats_curve import Curve, Domain
-from playbook.detectors.stats_segments import Segment
+from playbook.detectors.stats.curve import Curve, Domain
+from playbook.detectors.stats.segments import Segment
 
 # D3-def-1: about three times the level; half a nat of grace, since logged values are often averages of several steps.
 RISE_BIG, Z_BIG = math.log(2.5), 6.0
