@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from playbook.readers import hf_print, loose, notable, printed_config, text
+from playbook.readers import hf_print, lightning_bar, loose, notable, printed_config, text
 from playbook.readers.base import RunBuilder
 from playbook.readers.rows import Rows, Taker, walk
 from playbook.readers.source import Source
@@ -46,7 +46,7 @@ def read(source: Source, builder: RunBuilder) -> None:
     walk(
         source,
         builder,
-        (taker, loose.quick, hf_print.taker, printed_config.watch, loose.taker),
+        (taker, loose.quick, hf_print.taker, lightning_bar.taker, printed_config.watch, loose.taker),
         notable.watch,
         (printed_config.watch,),
     )

@@ -64,8 +64,12 @@ def taker(rows: Rows) -> Taker:
         if hit is None:
             return False
         done, total = int(hit[1] or hit[3]), int(hit[2] or hit[4])
+        if bars.get(total) != done:
+            last_said[0] = ""  # the same print at another step is no repetition
         bars[total] = done
         last_total[0] = total
+        if total == (training[0] or int(known.get("total", 0)) or total):
+            rows.open_step = done
         if len(bars) > 64:
             del bars[next(iter(bars))]
         return True

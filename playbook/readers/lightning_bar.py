@@ -1,8 +1,8 @@
 """Progress bars with metrics, of Lightning, NeMo and tqdm: `Epoch 0: 10%|..| 5/50 [..., loss=2.3, global_step=4]`.
 
-A bar is drawn many times for one step: the last drawing counts. The step is `global_step` where the bar tells it in
-full, else the batches of all epochs (a bar that is full and begins anew is the next epoch). Bars of validation,
-downloads and data preparation are left out.
+A bar is drawn many times for one step: the last drawing counts. The numbers may also stand before the bar (`Loss: 2.3:
+10%|..|`). The step is `global_step` where the bar tells it in full, else the batches of all epochs (a bar that is full
+and begins anew is the next epoch). Bars of validation, downloads and data preparation are left out.
 """
 
 from __future__ import annotations
@@ -29,11 +29,14 @@ _CORE = re.compile(r"\d{1,3}%\s?\||(?<![━╸╺\-─ ])[━╸╺\-─ ]{5,}+(
 _BEFORE = re.compile(r"[^|%\r]{0,80}\Z")
 _LONGEST = 4096  # characters of a line that may be a bar
 _CORES = 20  # of one line
+_TITLED = re.compile(
+    r"(?P<what>(?P<rest>[^%\r]{2,400}?)):?\s*\d{1,3}%\s?\|[^|]{0,400}\|\s*(?P<done>\d{1,12})/(?P<all>\d{1,12})\s*\["
+)
 _COUNT = re.compile(r"(?P<what>\bEpoch \d+: :?) (?P<done>\d{1,12})it \[[^\]\[,]{0,40},(?P<rest>[^\]]*=[^\]]*)")
 _LINE = re.compile(r"\bTraining (?P<what>epoch \d+), iteration (?P<done>\d+)/(?P<all>\d+) \| (?P<rest>.*)$")
 _EPOCH = re.compile(r"\bepoch\W{0,3}(\d{1,7})", re.IGNORECASE)
 _OTHER = re.compile(
-    r"\b(?:eval|val|test|predict|sanity|sanit|infer|download|map|generat|load|filter|token|fetch|sampl|pack)",
+    r"\b(?:eval|val(?!ue)|test|predict|sanity|sanit|infer|download|map|generat|load|filter|token|fetch|sampl|pack)",
     re.IGNORECASE,
 )
 _TIMING = re.compile(rf"\b(train_step_timing in s|train_backward_timing in s)[=:] ?({text.NUM})")
@@ -62,9 +65,15 @@ def _found(shown: str) -> re.Match[str] | None:
         hit = _LINE.search(shown)
     else:
         hit = _COUNT.search(shown) if "it [" in shown else None
+    if (hit is None or not _holds_metric(hit["rest"])) and "%|" in shown:
+        hit = _TITLED.match(shown)
     if hit is None or _OTHER.search(hit["what"]) or not text.may_hold_metric(hit["rest"]):
         return None
     return hit
+
+
+def _holds_metric(said: str) -> bool:
+    return text.may_hold_metric(said) and any(map(text.is_metric, text.pair_spans(said)))
 
 
 def _bar(shown: str) -> re.Match[str] | None:
@@ -86,6 +95,7 @@ def taker(rows: Rows) -> Taker:
         if pending:
             step, values, place, rank = pending.pop()
             rows.add(step, values, place, rank)
+            rows.open_step = None
 
     def batches(hit: re.Match[str], done: int, length: int) -> int:
         told = _EPOCH.search(hit["what"])
@@ -123,10 +133,13 @@ def taker(rows: Rows) -> Taker:
             values.pop(name, None)
         if not any(map(text.is_metric, values)):
             return False
+        if "reduced_train_loss" in values:
+            values.pop("loss", None)  # Lightning's own, an average over the last steps
         rank = text.split(shown).rank
         if pending and pending[0][0] != step:
             put()
         pending[:] = [(step, values, place, rank)]
+        rows.open_step = step
         return True
 
     return take

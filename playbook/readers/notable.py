@@ -76,7 +76,7 @@ def watch(rows: Rows) -> Callable[[int, str], None]:
             said.clear()
         if launcher and state["crashed"] == rows.pulse:
             return
-        step = rows.last_step
+        step = rows.here
         key = body.strip()
         scale: float | None = None
         if kind == "overflow-skip":

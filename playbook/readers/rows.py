@@ -6,6 +6,7 @@ one step with other values and no label stay in file order and are told as a pro
 
 from __future__ import annotations
 
+import re
 from array import array
 from collections.abc import Callable, Iterable, Mapping
 from itertools import pairwise
@@ -26,6 +27,9 @@ _CUT = 3  # points by which the ranks of one log may differ in length when it wa
 
 _ROW = 4_000  # characters of the longest line that may be a row (Python refuses whole numbers of 4300 digits)
 _NOTABLE = 2_000  # characters of a line that are searched for notable words
+# The end of a progress bar of tqdm: `[00:21<1:09:10, 3.52s/it, loss=2.6]`.
+_BAR_END = re.compile(r"\[(?:\d+ days?, )?[\d:]+<(?:\d+ days?, )?[\d:?]+,[^\]\[]{1,1000}\]")
+_GOES_ON = re.compile(r"\s*(?:$|[|,:;]|[A-Za-z][\w /]{0,30}[:=]\s*[-+.\d])")  # what stands behind belongs to the bar
 
 Piece = tuple[np.ndarray, np.ndarray, np.ndarray]  # steps, values, lines
 _Points = tuple[array, array, array]  # steps, values, lines
@@ -38,6 +42,7 @@ class Rows:
         self.builder = builder
         self.count = 0
         self.last_step: int | None = None
+        self.open_step: int | None = None  # the step of a row that a reader still holds back
         self.pulse = 0  # grows with every row that was met, also where a reader holds it back until the end
         self.memo: dict[str, Any] = {}  # what the takers of one file share among them
         self.cut = False  # True in a last line without its end
@@ -95,8 +100,13 @@ class Rows:
         if self.cut:
             return
         points = self._points.setdefault(raw, {}).setdefault(None, (array("q"), array("d"), array("q")))
-        for column, entry in zip(points, (self.last_step or 0, number, line), strict=True):
+        for column, entry in zip(points, (self.here or 0, number, line), strict=True):
             column.append(entry)
+
+    @property
+    def here(self) -> int | None:
+        """The step at this place of the file."""
+        return self.last_step if self.open_step is None else self.open_step
 
     def columns(
         self, steps: np.ndarray, columns: Mapping[str, np.ndarray], lines: np.ndarray, rank: int | None = None
@@ -257,8 +267,10 @@ def feeder(
                 see(number, line[:_NOTABLE])
             what = "the last line has no line end and may be cut; no number of it was taken"
             builder.problem(number, what, code="cut")
-        elif not any(take(number, line) for take in (takers if len(line) <= _ROW else wide)) and see:
-            see(number, line[:_NOTABLE])
+            return
+        for part in _apart(line) if "%|" in line and "<" in line else (line,):
+            if not any(take(number, part) for take in (takers if len(part) <= _ROW else wide)) and see:
+                see(number, part[:_NOTABLE])
 
     def end_or_feed(number: int, raw: str, whole: bool) -> None:
         if number:
@@ -272,6 +284,16 @@ def feeder(
         rows.finish()
 
     return end_or_feed
+
+
+def _apart(line: str) -> list[str]:
+    """A line with progress bars, cut behind each bar: what another writer printed there has a line of its own."""
+    parts, start = [], 0
+    for hit in _BAR_END.finditer(line):
+        if hit.end() < len(line) and not _GOES_ON.match(line, hit.end()):
+            parts.append(line[start : hit.end()])
+            start = hit.end()
+    return [*parts, line[start:]]
 
 
 def walk(
