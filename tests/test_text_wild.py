@@ -51,7 +51,7 @@ SHAPES: dict[str, tuple[str, dict[str, Points]]] = {
         {"loss": [(24, 1.64)]},
     ),
     "an average of the bar beside the number itself": (
-        f"Epoch 0:   1%{BAR} 5/772 [9:07<8:01, 41.36s/it, loss=3.1, v_num=, reduced_train_loss=3.09, global_step=4.0]\n",
+        f"Epoch 0:   1%{BAR} 5/772 [9:07<8:01, 4.3s/it, loss=3.1, v_num=, reduced_train_loss=3.09, global_step=4.0]\n",
         {"loss": [(4, 3.09)]},
     ),
 }
