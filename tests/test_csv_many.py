@@ -17,7 +17,8 @@ from playbook import readers
 from playbook.errors import PlaybookError
 from playbook.probes import fleet, fleet_engines
 from playbook.readers import csv_many, read
-from playbook.workflow import fleet_files, fleet_rows
+from playbook.workflow.fleet import files as fleet_files
+from playbook.workflow.fleet import rows as fleet_rows
 
 HEADS = (("step", "loss", "lr"), ("step", "loss", "note", "lr"), ("epoch", "step", "loss"), ("step", "rank", "loss"))
 PLAIN = st.floats(0.1, 9).map(lambda x: f"{x:.4f}")

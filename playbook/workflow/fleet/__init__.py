@@ -17,7 +17,7 @@ from playbook.errors import PlaybookError, Problem
 from playbook.findings import Finding
 from playbook.probes import fleet, fleet_engines
 from playbook.series import Origin, Run, Series
-from playbook.workflow import fleet_files
+from playbook.workflow.fleet.files import describe
 
 BEFORE, AFTER = 128, 8  # logged steps around an onset that are fetched rank by rank (the detector looks at 64 before)
 LAST = 64  # logged steps at the end: who stands apart now
@@ -71,7 +71,7 @@ def judge(
         value = asked.get(metric) or asked.get("value", "value")
         data = fleet_engines.Table(table, asked.get("step", "step"), asked.get("rank", "rank"), value, where)
     elif paths:
-        data, problems = fleet_files.describe(paths, metric, rename or {})
+        data, problems = describe(paths, metric, rename or {})
     else:
         raise PlaybookError("fleet", "no path and no table", "name files, or a table with --engine URL --table NAME")
     place = table or paths[0]

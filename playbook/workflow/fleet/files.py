@@ -16,7 +16,7 @@ from playbook.errors import PlaybookError, Problem
 from playbook.probes.fleet_engines import File, Files
 from playbook.readers import columnar, names, walk
 from playbook.readers.source import Source
-from playbook.workflow import fleet_rows
+from playbook.workflow.fleet import rows
 
 INGEST = "`playbook ingest` reads it"
 _DELIMITERS = ",\t;|"
@@ -62,8 +62,8 @@ def describe(paths: Sequence[str], metric: str, rename: Mapping[str, str]) -> tu
     )
     header = tuple(columns) if alike and len(set(columns)) == len(columns) else ()
     data = Files(tuple(files), kind, step, value, rank, delimiter, header)
-    if header and fleet_rows.fit(first, data):
-        data = replace(data, rows=partial(fleet_rows.read, items, first, data))
+    if header and rows.fit(first, data):
+        data = replace(data, rows=partial(rows.read, items, first, data))
     return data, problems
 
 
