@@ -11,6 +11,8 @@ from pathlib import Path
 import pytest
 
 from playbook.errors import PlaybookError
+from playbook.faces.pages.blocks import Plain
+from playbook.faces.site import search
 from playbook.faces.site.build import Edition, build
 from playbook.faces.site.code import coloured
 from playbook.faces.words import Words
@@ -126,3 +128,13 @@ def test_a_hit_can_name_its_section(tiny: Book, tmp_path: Path) -> None:
     texts = {url: " ".join(text for _, _, text in sections) for url, _, _, _, _, sections, _ in rows}
     assert "Stop and keep the scene" in texts["symptoms/instant-nan.html"]
     assert not re.search(r"\d min\b|GPU-h", " ".join(texts.values()))
+
+
+def test_what_hardly_ever_comes_with_a_cause_does_not_find_it() -> None:
+    """ "nccl-timeout seldom" is said on a page that is about something else."""
+    cells = (
+        Plain("python-error", code=True), Plain(" usually"),
+        Plain(", ", searched=False), Plain("nccl-timeout", code=True, searched=False),
+        Plain(" seldom", searched=False),
+    )  # fmt: skip
+    assert list(search._cell(cells)) == ["python-error usually"]

@@ -4,7 +4,7 @@
   "use strict";
   const CHINESE = /[\u3400-\u9fff\uf900-\ufaff]+/g;
   // Somebody in trouble looks for what it is before how it is mended or asked in a quiz.
-  const WEIGHTS = { symptoms: 1.8, causes: 1.4, signals: 1.2, quiz: 0.5 };
+  const WEIGHTS = { symptoms: 2.2, causes: 1.4, signals: 1.2, quiz: 0.5 };
   const FIELDS = ["url", "kind", "id", "title", "lead", "sections", "log"];
   const AROUND = 150; // characters of an excerpt
 

@@ -32,10 +32,14 @@ class Web:
 
 @dataclass(frozen=True, slots=True)
 class Plain:
-    """Text that is shown as it is: log lines, titles of incidents, ids. `code` sets it in the typeface of code."""
+    """Text that is shown as it is: log lines, titles of incidents, ids. `code` sets it in the typeface of code.
+
+    `searched` is off for what stands here although the page is not about it.
+    """
 
     text: str
     code: bool = False
+    searched: bool = True
 
 
 # What a cell of a table or of a list of facts may hold; a bare text is Markdown.

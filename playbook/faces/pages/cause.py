@@ -34,6 +34,7 @@ from playbook.faces.pages.shelf import Shelf
 from playbook.knowledge.entries import Cause, Fix
 
 OPEN_SIGNALS = 7  # most telling links; the rest is below the fold
+SELDOM = 2  # level of a word
 
 
 def cause_page(shelf: Shelf, cause: Cause) -> Page:
@@ -120,9 +121,10 @@ def _expect_row(shelf: Shelf, cause: Cause, signal: str) -> tuple[Cell, ...]:
     link = cause.expects[signal]
     states: list[Part] = []
     for outcome, word in sorted(link.states.items(), key=lambda item: (-shelf.often_level(item[1]), item[0])):
+        likely = shelf.often_level(word) > SELDOM  # who searches for what hardly ever comes with it means another cause
         if states:
-            states.append(Plain(", "))
-        states += [Plain(outcome, code=True), Plain(f" {shelf.often_word(word)}")]
+            states.append(Plain(", ", searched=likely))
+        states += [Plain(outcome, code=True, searched=likely), Plain(f" {shelf.often_word(word)}", searched=likely)]
     entry = shelf.book.signals.get(signal)
     because: list[Part] = [link.why, Plain(" ")] if link.why else []
     return (

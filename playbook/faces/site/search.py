@@ -79,5 +79,5 @@ def _cell(cell: b.Cell) -> Iterator[str]:
             yield text
     elif isinstance(cell, str):
         yield cell
-    elif isinstance(cell, b.Plain) and (cell.code or _WORD.search(cell.text) or not cell.text.strip("·, ")):
+    elif isinstance(cell, b.Plain) and cell.searched and (cell.code or _WORD.search(cell.text) or not cell.text.strip("·, ")):
         yield cell.text
