@@ -8,6 +8,7 @@ import json
 import math
 import os
 import sys
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -534,6 +535,18 @@ def test_a_configuration_in_flow_style_is_read(tmp_path: Path) -> None:
     run = read([write(tmp_path / "run.yaml", text)])
     assert run.files[0].format == "config"
     assert run.config["training.lr"] == 3e-4 and run.config["training.precision"] == "bf16"
+
+
+def test_aliases_in_a_printed_configuration_are_read_unless_they_stand_for_billions(tmp_path: Path) -> None:
+    rows = "step 1 loss 2.5\nstep 2 loss 2.25\nstep 3 loss 2.0\n"
+    plain = "betas: &id001 [0.9, 0.95]\nlr: 0.1\nlate:\n  betas: *id001\n"
+    known = read([write(tmp_path / "plain.log", ("Full config:\n" + plain + rows).encode())])
+    assert known.config["late.betas"] == [0.9, 0.95] and known.config["lr"] == 0.1
+    names = "abcdefghij"
+    bomb = "a: &a [x, x, x, x, x, x, x, x, x, x]\n"
+    bomb += "".join(f"{new}: &{new} [{', '.join([f'*{old}'] * 10)}]\n" for old, new in pairwise(names))
+    hostile = read([write(tmp_path / "bomb.log", ("Full config:\n" + bomb + rows).encode())])
+    assert hostile.config == {} and len(hostile.series["loss", None]) == 3
 
 
 def test_what_nobody_reads_is_told_in_words_of_the_field(tmp_path: Path) -> None:

@@ -32,6 +32,7 @@ _MAX_LINES = 2_000  # of one block
 _IN_JSON = re.compile(r"\s*(?:[\"'{}\[\]]|-?[\d.]+(?:e[+-]?\d+)?,?\s*$|(?:true|false|null|True|False|None),?\s*$)")
 _IN_CALL = re.compile(r"\s+\S|[)\]}]")
 _MAX_KEYS = 4_000
+_MAX_VALUES = 100_000  # of one printed YAML document, its aliases written out
 _MAX_DEPTH = 12
 
 
@@ -112,86 +113,103 @@ def _value(node: ast.expr, depth: int) -> Any:
 
 def watch(rows: Rows) -> Taker:
     """A taker of configuration lines; the settings go to the builder as they come (a resumed run prints them again)."""
-    builder = rows.builder
-    block: list[str] = []
-    outline: list[str] = []  # lines of a printed YAML configuration
-    depth = 0
-    json_like = True
+    return _Printed(rows).take
 
-    def one_line(body: str) -> bool:
-        if rows.count == 0 and " --" in body and _COMMAND.search(body):
+
+class _Printed:
+    """The printed configuration that is being read: a YAML outline, or a block with open brackets, or neither."""
+
+    def __init__(self, rows: Rows) -> None:
+        self.rows = rows
+        self.use = rows.builder.set_config
+        self.outline: list[str] = []
+        self.block: list[str] = []
+        self.depth = 0  # brackets of the block that are open
+        self.json_like = True  # else the block is a call
+
+    def take(self, number: int, line: str | None) -> bool:
+        if line is None:
+            self._close_outline()
+            return False
+        if self.outline:
+            if (_YAML_LINE.match(line) or line[:1] == " ") and len(self.outline) < _MAX_LINES:
+                self.outline.append(line)
+                return True
+            self._close_outline()
+        if self.rows.count == 0 and line.rstrip().endswith(":") and _YAML_HEAD.search(line):
+            self.outline.append(line)
+            return False
+        return self._goes_on(line) or self._begins(line)
+
+    def _close_outline(self) -> None:
+        if self.outline:
+            _take_yaml("\n".join(self.outline[1:]), self.use)
+            self.outline.clear()
+
+    def _goes_on(self, line: str) -> bool:
+        """Whether a line belongs to the block that is open; the last one of the block gives its settings."""
+        if self.block and not (_IN_JSON if self.json_like else _IN_CALL).match(line):
+            self.block.clear()  # a row or a message: the block was none, or was torn
+        if not self.block:
+            return False
+        self.block.append(line)
+        self.depth += line.count("{") - line.count("}") + line.count("(") - line.count(")")
+        if self.depth <= 0:
+            _take_block("\n".join(self.block), self.use)
+        if self.depth <= 0 or len(self.block) > _MAX_LINES:
+            self.block.clear()
+        return True
+
+    def _begins(self, line: str) -> bool:
+        """Whether a line holds settings, or opens a block of them."""
+        if hit := _DEEPSPEED.search(line):
+            if _BLOCK.search(hit["value"]):
+                self._open(line[line.index(hit["key"]) :])
+            else:
+                self.use({hit["key"]: scalar(hit["value"])})
+            return True
+        if "=" not in line and "..." not in line and "{" not in line and " --" not in line:
+            return False
+        body = text.split(line).body
+        at_start = self.rows.count == 0
+        if at_start and _BLOCK.search(body) and len(body) < 120 and "if " not in body and "class " not in body:
+            self._open(body)
+            return True
+        if at_start and (hit := _STATEMENT.match(body)) and "dict(" in hit["value"]:
+            depth = body.count("(") - body.count(")")
+            if depth > 0:
+                self._open(body, depth, json_like=False)
+                return True
+            return _take_block(body, self.use)
+        return self._one_line(body)
+
+    def _open(self, body: str, depth: int = 1, json_like: bool = True) -> None:
+        self.block.append(body)
+        self.depth, self.json_like = depth, json_like
+
+    def _one_line(self, body: str) -> bool:
+        """Settings that stand in one line: of a command, an argument list, a printed dict or a dataclass."""
+        if self.rows.count == 0 and " --" in body and _COMMAND.search(body):
             options = _OPTION.findall(body[:_MAX_TEXT])
             if len(options) >= _FEW_OPTIONS:
-                builder.set_config({key.replace("-", "_"): scalar(shown) if shown else True for key, shown in options})
+                self.use({key.replace("-", "_"): scalar(shown) if shown else True for key, shown in options})
                 return False  # a launcher's line may be notable as well
-        if "...." in body or ".. " in body:
-            hit = _ARGUMENT.match(body)
-            if hit:
-                builder.set_config({hit["key"]: scalar(hit["value"])})
-                return True
+        if ("...." in body or ".. " in body) and (hit := _ARGUMENT.match(body)):
+            self.use({hit["key"]: scalar(hit["value"])})
+            return True
         start = body.find("{'")
         if start >= 0 and body.rstrip().endswith("}") and len(body) > 200:
             found = expression(body[start:])
             settings = flat(found) if found else {}
             if found and len(settings) > _FEW_OPTIONS and _settings(found):
-                builder.set_config(settings)
+                self.use(settings)
                 return True
         if (hit := _ECHO.search(body)) and body.rstrip().endswith(")") and body.count("=") > 3:
             found = expression(body[hit.start() :])
             if found and len(found) > 3:
-                builder.set_config(flat(found))
+                self.use(flat(found))
                 return True
         return False
-
-    def take(number: int, line: str | None) -> bool:
-        nonlocal depth, json_like
-        if line is None:
-            if outline:
-                _take_yaml("\n".join(outline[1:]), builder.set_config)
-            return False
-        if outline and (_YAML_LINE.match(line) or line[:1] == " ") and len(outline) < _MAX_LINES:
-            outline.append(line)
-            return True
-        if outline:
-            _take_yaml("\n".join(outline[1:]), builder.set_config)
-            outline.clear()
-        if rows.count == 0 and line.rstrip().endswith(":") and _YAML_HEAD.search(line):
-            outline.append(line)
-            return False
-        if block and not (_IN_JSON if json_like else _IN_CALL).match(line):
-            block.clear()  # a row or a message: the block was none, or was torn
-        if block:
-            block.append(line)
-            depth += line.count("{") - line.count("}") + line.count("(") - line.count(")")
-            if depth <= 0 or len(block) > _MAX_LINES:
-                if depth <= 0:
-                    _take_block("\n".join(block), builder.set_config)
-                block.clear()
-            return True
-        if hit := _DEEPSPEED.search(line):
-            if _BLOCK.search(hit["value"]):
-                block.append(line[line.index(hit["key"]) :])
-                depth, json_like = 1, True
-            else:
-                builder.set_config({hit["key"]: scalar(hit["value"])})
-            return True
-        if "=" not in line and "..." not in line and "{" not in line and " --" not in line:
-            return False
-        body = text.split(line).body
-        if _BLOCK.search(body) and len(body) < 120 and rows.count == 0 and "if " not in body and "class " not in body:
-            block.append(body)
-            depth, json_like = 1, True
-            return True
-        if (hit := _STATEMENT.match(body)) and rows.count == 0 and "dict(" in hit["value"]:
-            depth = body.count("(") - body.count(")")
-            if depth > 0:
-                json_like = False
-                block.append(body)
-                return True
-            return _take_block(body, builder.set_config)
-        return one_line(body)
-
-    return take
 
 
 def _settings(found: Mapping[str, Any]) -> bool:
@@ -205,12 +223,25 @@ def _take_yaml(shown: str, use: Callable[[Mapping[str, Any]], None]) -> None:
         return
     import yaml
 
+    loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
     try:
-        found = yaml.load(shown, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
+        if _written_out(yaml.compose(shown, Loader=loader), {}) > _MAX_VALUES:
+            return
+        found = yaml.load(shown, Loader=loader)
     except (yaml.YAMLError, ValueError, RecursionError):
         return
     if isinstance(found, dict) and len(found) > 1:
         use({key: _plain(value) for key, value in flat({str(key): value for key, value in found.items()}).items()})
+
+
+def _written_out(node: Any, known: dict[int, int]) -> int:
+    """How many values a YAML node stands for: a few aliases of aliases may stand for billions."""
+    if id(node) not in known:
+        known[id(node)] = 1  # for a node that holds itself
+        parts = node.value if node is not None and isinstance(node.value, list) else ()
+        inner = (item for part in parts for item in (part if isinstance(part, tuple) else (part,)))
+        known[id(node)] = 1 + sum(_written_out(item, known) for item in inner)
+    return known[id(node)]
 
 
 def _take_block(shown: str, use: Callable[[Mapping[str, Any]], None]) -> bool:
