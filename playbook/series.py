@@ -77,6 +77,18 @@ class Event:
 
 
 @dataclass(frozen=True, slots=True)
+class Setting:
+    """One assignment of a configuration as it stands in a file, under its dotted lower-case name.
+
+    A name that is set twice is two settings; `Run.config` keeps the last.
+    """
+
+    name: str
+    value: Any
+    origin: Origin
+
+
+@dataclass(frozen=True, slots=True)
 class FileReport:
     """What became of one file: `rows` counts the rows or log lines with numbers that were taken."""
 
@@ -95,6 +107,7 @@ class Run:
     config: dict[str, Any] = field(default_factory=dict)
     files: tuple[FileReport, ...] = ()
     unmapped: tuple[str, ...] = ()
+    settings: tuple[Setting, ...] = ()
 
     def get(self, metric: str, rank: int | None = None) -> Series | None:
         """The series of a metric logged for the whole job (or for one rank)."""

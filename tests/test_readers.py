@@ -16,7 +16,8 @@ from playbook.errors import PlaybookError
 from playbook.readers import read, readers
 from tests.reading import logged, parsed, reader_of, samples
 
-MINE = ("csv", "jsonl", "trainer_state", "json", "tensorboard", "wandb", "mlflow", "sqlite", "parquet", "config")
+MINE = ("csv", "jsonl", "trainer_state", "json", "tensorboard", "wandb", "mlflow", "sqlite", "parquet")
+MINE += ("config", "script", "python")
 SAMPLES = samples(*MINE)
 IDS = [f"{reader_of(path)}/{path.name}" for path in SAMPLES]
 CLOSE = 1e-3  # a last number of a table may lose digits that change it by less than this share

@@ -24,6 +24,12 @@ STRONG = 0.7
 # another job or an old fault, a measured series is about this run.
 SURE, SURE_MEASURED = 0.85, 0.75
 SHAPE, HEALTHY = "loss-shape", "healthy"
+# Sections of a configuration that are not about the training of the model.
+_BESIDE = re.compile(
+    r"profil\w*|nsys_profile|torch_profil\w*|eval\w*|val(?:id\w*|_\w+)?|test(?:_\w+)?|ref(?:erence)?(?:_\w+)?|reward\w*|rm"
+    r"|rollout|teacher\w*|critic|generation\w*|sampling\w*|wandb|tensorboard|mlflow|loggers?|tracker|ema\w*|discriminator\w*"
+    r"|default_hooks|custom_hooks|callbacks|tokenizer\w*|quantiz\w*|distillation|speed_monitor|optimizer_in_bwd|metrics?_\w+"
+)
 # How far a clear scan is trusted: a detector may overlook what a person would see.
 QUIET = 0.8
 
@@ -139,12 +145,18 @@ def flatten(config: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
 
 
 def lookup(flat: Mapping[str, Any], key: str) -> tuple[str, Any] | None:
-    """The value of a dotted name, else of the only names that end in it."""
+    """The value of a dotted name, else of the shortest name that ends in it and is of the training."""
     key = key.lower().replace("-", "_")
     if key in flat:
         return key, flat[key]
-    ending = sorted(name for name in flat if name.endswith("." + key))
-    return (ending[0], flat[ending[0]]) if ending else None
+    ending = [name for name in flat if name.endswith("." + key) and not foreign(name)]
+    name = min(ending, key=lambda n: (n.count("."), n), default=None)
+    return (name, flat[name]) if name is not None else None
+
+
+def foreign(name: str) -> bool:
+    """True for a setting of something beside the training: `profiler.warmup_steps`, `evaluators.0.data.num_workers`."""
+    return any(_BESIDE.fullmatch(part) for part in name.split(".")[:-1])
 
 
 def from_config(signal: Signal, flat: Mapping[str, Any]) -> Evidence | None:
@@ -162,6 +174,8 @@ def from_config(signal: Signal, flat: Mapping[str, Any]) -> Evidence | None:
 
 def rule_outcome(rule: ConfigRule, value: Any) -> str | None:
     """What one value of the configuration means by one rule; None where the rule does not say."""
+    if isinstance(value, list) and len(value) == 1:  # fairseq writes `lr: [0.0005]`
+        value = value[0]
     text = str(value).strip().lower()
     if text in rule.equals:
         return rule.equals[text]

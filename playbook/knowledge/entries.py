@@ -343,6 +343,7 @@ class CheckItem(_Strict):
     why: Text
     sources: Sources
     config: list[ConfigRule] = []
+    relation: Id | None = None  # a check of several settings together, by its name in workflow/preflight
     prevents: list[Id] = []
     snippets: dict[str, str] = {}
 

@@ -34,6 +34,8 @@ TABLE: tuple[str, ...] = (
     "json_document",
     "mlflow",
     "run_config",
+    "job_script",
+    "python_config",
     "megatron",
     "hf_print",
     "fairseq",

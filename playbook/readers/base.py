@@ -19,7 +19,7 @@ import numpy as np
 from playbook.errors import Problem
 from playbook.readers.names import canonical, combines, plain, rank_in, shape, wanted
 from playbook.readers.source import Source
-from playbook.series import Event, FileReport, Origin, Series
+from playbook.series import Event, FileReport, Origin, Series, Setting
 
 CERTAIN = 95  # a score of `sniff` that leaves no doubt; only one reader may give it for one content
 
@@ -104,6 +104,7 @@ class RunBuilder:
         self.run_time = 0.0  # when that run was last written to, as logged (seconds since 1970): the latest is read
         self.rows = 0
         self.config: dict[str, Any] = {}
+        self.settings: list[Setting] = []
         self.events: list[Event] = []
         self.problems: list[Problem] = []
         self.columns: tuple[str, ...] = ()  # all columns of a table as they stand in the file, for messages
@@ -194,6 +195,16 @@ class RunBuilder:
     def set_config(self, values: Mapping[str, Any]) -> None:
         """The run's configuration as found (later values win)."""
         self.config.update(values)
+
+    def set_settings(self, found: Iterable[tuple[str, Any, int | None]]) -> None:
+        """(dotted name, plain value, line) in file order, a name set twice included: the configuration, with places.
+
+        `auto` leaves a setting to the trainer: it is told, but is no value of the configuration.
+        """
+        for name, value, line in found:
+            if value != "auto":
+                self.config[name] = value
+            self.settings.append(Setting(name, value, Origin(self.path, line, self.reader)))
 
     def report(self) -> FileReport:
         problems = list(self.problems)

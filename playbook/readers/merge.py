@@ -12,7 +12,7 @@ import numpy as np
 
 from playbook.readers import walk
 from playbook.readers.base import Reader, RunBuilder
-from playbook.series import Event, FileReport, Origin, Run, Series
+from playbook.series import Event, FileReport, Origin, Run, Series, Setting
 
 _SAME = 0.5  # share of the shorter file's steps that the other has too: above it the two cover the same stretch
 _EQUAL = 0.99  # share of common steps with equal values: above it the two are copies of one curve
@@ -38,14 +38,16 @@ def merged(parts: list[Part], refused: list[FileReport]) -> Run:
             one = Series(metric, rank, one.steps, one.values, one.lines, one.origin, one.raw)
         result[metric, rank] = one
     config: dict[str, Any] = {}
+    settings: list[Setting] = []
     events: list[Event] = []
     for _, builder, _ in parts:
         config.update(builder.config)
+        settings += builder.settings
         events += builder.events
     used = {one.raw for series, _ in finished for one in series.values()}
     unmapped = sorted({raw for _, names in finished for raw in names} - used)
     reports = [builder.report() for _, builder, _ in parts] + dropped + refused
-    return Run(result, tuple(events), config, tuple(reports), tuple(unmapped))
+    return Run(result, tuple(events), config, tuple(reports), tuple(unmapped), tuple(settings))
 
 
 def _gathered(parts: list[Part], finished: list[dict[Key, Series]]) -> dict[Key, list[tuple[int, Series]]]:

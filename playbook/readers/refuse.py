@@ -68,6 +68,12 @@ def unknown(source: Source, head: bytes) -> PlaybookError:
             "is binary data of a format that we do not know",
             "write the metrics as CSV or JSON lines, or name the log of the job",
         )
+    if source.inner.suffix.lower() in (".yaml", ".yml", ".toml"):
+        if re.search(rb"(?m)^defaults:", head):
+            hint = "name the files that it is composed of too, or the composed one (.hydra/config.yaml)"
+            return PlaybookError(source.name, "takes its settings from other files (defaults:)", hint)
+        hint = "name the file that holds rate, batch and length of the training"
+        return PlaybookError(source.name, "sets nothing that we know of a training", hint)
     return PlaybookError(
         source.name,
         "no reader knows this format (no table, JSON, log, configuration or tracker file that we know)",

@@ -7,22 +7,21 @@ Fills no series, only the configuration: dotted lower-case names (`fp16.enabled`
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from playbook.errors import PlaybookError
-from playbook.readers import json_text
+from playbook.readers import config_text
 from playbook.readers.base import RunBuilder, number
+from playbook.readers.config_tree import Table, entries
 from playbook.readers.source import HEAD, Source
 
 NAME = "config"
 TITLE = "Run configuration (JSON, YAML, TOML)"
 
-_MOST = 20_000  # entries of one configuration
-_LONG = 64  # items of a list that are kept
 # Names that a training configuration has and a table of results has not.
-_KNOWN = frozenset(
+KNOWN = frozenset(
     re.findall(
         r"\w+",
         """
@@ -49,19 +48,19 @@ _KNOWN = frozenset(
         """,
     )
 )
-_PAIR = re.compile(r'"([\w.\-/]+)"\s*:\s*(?:"[^"\n]*"|[-\d.]|true|false|null|\{)')
-_YAML_KEY = re.compile(r"""^\s*(?:-\s+)?["']?([A-Za-z_][\w.\-/]*)["']?\s*:(?:\s|$)""")
+_PAIR = re.compile(r'"([\w.\-/]+)"\s*:\s*(?:"[^"\n]*"|[-\d.]|[Tt]rue|[Ff]alse|null|None|\{)')
+_BRACED = re.compile(r"\s*(?:(?:#|//)[^\n]*\n\s*)*\{")
+_YAML_KEY = re.compile(r"""^\s*(?:-\s+)?["']?([^\W\d][\w.\-/]*)["']?\s*:(?:\s|$)""")
 _FLOW_KEY = re.compile(r"""[{,]\s*["']?([A-Za-z_][\w.\-/]*)["']?\s*:\s""")  # training: {lr: 3e-4, warmup_steps: 100}
 _BROKEN = 2  # a file named .yaml that nobody else claims and that is none: it is read so that the fault is told
 _TOML_PAIR = re.compile(r"""^\s*["']?([A-Za-z_][\w.\-]*)["']?\s*=\s*\S""")
 _TOML_TABLE = re.compile(r"^\s*\[{1,2}[\w.\-\"']+\]{1,2}\s*(?:#.*)?$")
-_POWER = re.compile(r"[-+]?(?:\d+\.?\d*|\.\d+)[eE][-+]?\d+")  # YAML 1.1 takes 1e-5 for a text
 _CURVES = frozenset(("log_history",))
 
 
 def sniff(head: bytes, path: Path) -> int:
     text = head.decode("utf-8", "replace")
-    if text.lstrip()[:1] == "{":
+    if _braced(text):
         if path.name == "wandb-metadata.json":
             return 85
         if any(f'"{name}"' in text for name in _CURVES):
@@ -72,6 +71,8 @@ def sniff(head: bytes, path: Path) -> int:
         return 0
     if _is_toml("\n".join(lines)):
         return _toml_score(lines)
+    if path.suffix.lower() == ".toml":
+        return _score([hit[1] for line in lines if (hit := _TOML_PAIR.match(line))], 1)
     keys = [hit[1] for line in lines if (hit := _YAML_KEY.match(line))]
     keys += [key for line in lines if "{" in line for key in _FLOW_KEY.findall(line)]
     items = sum(line.lstrip().startswith(("-", "}", "]", "?", "!")) for line in lines)
@@ -81,6 +82,11 @@ def sniff(head: bytes, path: Path) -> int:
     if len(keys) + items < (0.5 if named else 0.9) * len(lines) or not keys:
         return 0
     return _score(keys, 1 if named else 3) or (_BROKEN if named and _is_broken(text) else 0)
+
+
+def _braced(text: str) -> bool:
+    """JSON, perhaps after lines of comment (GPT-NeoX)."""
+    return bool(_BRACED.match(text))
 
 
 def _is_broken(text: str) -> bool:
@@ -108,7 +114,7 @@ def _toml_score(lines: list[str]) -> int:
 
 
 def _score(keys: list[str], least: int) -> int:
-    hits = len({_last(key) for key in keys} & _KNOWN)
+    hits = len({_last(key) for key in keys} & KNOWN)
     return min(88, 40 + 6 * hits) if hits >= least else 0
 
 
@@ -118,53 +124,33 @@ def _last(key: str) -> str:
 
 def read(source: Source, builder: RunBuilder) -> None:
     head = source.head().decode("utf-8", "replace")
-    if head.lstrip()[:1] == "{":
-        value, _ = json_text.parse(source)
-    elif _is_toml(head):
-        value = _toml(source)
+    if _braced(head):
+        table = config_text.from_json(source)
+    elif _is_toml(head) or source.inner.suffix.lower() == ".toml":
+        table = config_text.from_toml(source)
     else:
-        value = _yaml(source)
-    if not isinstance(value, Mapping):
+        table = config_text.from_yaml(source)
+    if table is None:
         raise PlaybookError(
             source.name, "the configuration is no mapping of names to values", "name a configuration file"
         )
-    if isinstance(value.get("_wandb"), Mapping) or "wandb_version" in value:
-        value = {
-            key: inner.get("value") if isinstance(inner, Mapping) and "value" in inner else inner
-            for key, inner in value.items()
-        }
-        value = {key: inner for key, inner in value.items() if key not in ("_wandb", "wandb_version")}
-    entries = dict(_flat(value, "", 0, [_MOST]))
-    if isinstance(value.get("args"), list):
-        entries |= dict(_command_line([str(arg) for arg in value["args"]]))
-    builder.set_config(entries)
+    builder.set_settings(entries(_unwrapped(table)))
+    args = next((value for key, value, _ in table if key == "args"), None)
+    if isinstance(args, list):
+        builder.set_settings((name, value, None) for name, value in _command_line([str(arg) for arg in args]))
 
 
-def _flat(value: Mapping[str, Any], prefix: str, depth: int, left: list[int]) -> Iterator[tuple[str, Any]]:
-    """(dotted lower-case name, plain value); `auto` says nothing and is left out."""
-    for key, inner in value.items():
-        name = f"{prefix}{key}".lower().replace("-", "_").replace("/", ".")
-        if isinstance(inner, Mapping):
-            if depth < 20:
-                yield from _flat(inner, name + ".", depth + 1, left)
-            continue
-        left[0] -= 1
-        if left[0] < 0:
-            return
-        if isinstance(inner, str):
-            if inner == "auto":
-                continue
-            yield name, float(inner) if _POWER.fullmatch(inner) else inner
-        elif inner is None or isinstance(inner, (bool, int, float)):
-            yield name, inner
-        elif isinstance(inner, (list, tuple)):
-            if len(inner) <= _LONG and all(item is None or isinstance(item, (bool, int, float, str)) for item in inner):
-                yield name, list(inner)
-            elif len(inner) <= _LONG:
-                rows = {str(place): item for place, item in enumerate(inner) if isinstance(item, Mapping)}
-                yield from _flat(rows, name + ".", depth + 1, left) if depth < 20 else ()
-        else:
-            yield name, str(inner)[:200]
+def _unwrapped(table: Table) -> Table:
+    """W&B's `config.yaml` keeps each setting as `{desc: ..., value: ...}`."""
+    names = {key for key, _, _ in table}
+    if "wandb_version" not in names and "_wandb" not in names:
+        return table
+    plain = Table()
+    for key, value, line in table:
+        inner = [(item, at) for name, item, at in value if name == "value"] if isinstance(value, Table) else []
+        if key not in ("_wandb", "wandb_version"):
+            plain.append((key, inner[0][0] if inner else value, line))
+    return plain
 
 
 def _command_line(args: list[str]) -> Iterator[tuple[str, Any]]:
@@ -180,46 +166,3 @@ def _command_line(args: list[str]) -> Iterator[tuple[str, Any]]:
         if isinstance(plain, str) and (found := number(plain)) is not None:
             plain = int(plain) if plain.isdigit() else found
         yield name.lstrip("-").lower().replace("-", "_"), plain
-
-
-def _toml(source: Source) -> Any:
-    import tomllib
-
-    try:
-        return tomllib.loads(source.document())
-    except (tomllib.TOMLDecodeError, RecursionError) as error:
-        hit = re.search(r"at line (\d+)", str(error))
-        what = f"not valid TOML: {re.sub(r' [(]at .*', '', str(error))}"
-        raise PlaybookError(source.name, what, "mend the file", int(hit[1]) if hit else None) from None
-
-
-def _yaml(source: Source) -> Any:
-    import yaml
-
-    base: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-
-    class Loader(base):
-        """Safe; objects of foreign classes (`!!python/object`) become their plain content."""
-
-    def foreign(loader: Any, suffix: str, node: Any) -> Any:
-        if isinstance(node, yaml.MappingNode):
-            return loader.construct_mapping(node, deep=True)
-        if isinstance(node, yaml.SequenceNode):
-            return loader.construct_sequence(node, deep=True)
-        return loader.construct_scalar(node) or suffix
-
-    Loader.add_multi_constructor("", foreign)
-    try:
-        documents = list(yaml.load_all(source.document(), Loader=Loader))
-    except yaml.MarkedYAMLError as error:
-        mark = error.problem_mark or error.context_mark
-        raise PlaybookError(
-            source.name, f"not valid YAML: {error.problem}", "mend the file", mark.line + 1 if mark else None
-        ) from None
-    except (yaml.YAMLError, ValueError, TypeError, RecursionError) as error:
-        raise PlaybookError(source.name, f"not valid YAML: {str(error).splitlines()[0]}", "mend the file") from None
-    merged: dict[Any, Any] = {}
-    for document in documents:
-        if isinstance(document, Mapping):
-            merged.update(document)
-    return merged or (documents[0] if documents else None)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -22,6 +23,10 @@ def _escape(text: str) -> str:
     from rich.markup import escape
 
     return escape(text)
+
+
+def _place(location: dict[str, Any]) -> str:
+    return f"{location['file']}:{location['line']}" if location["line"] is not None else str(location["file"])
 
 
 @click.command("verify-resume", short_help="Does a resumed run continue the run before it?")
@@ -99,7 +104,11 @@ def compare(reference: str, run: str, mapping: tuple[str, ...], as_json: bool) -
 @common.json_option
 @common.knowledge_option
 def preflight(config: tuple[str, ...], as_json: bool, packs: tuple[Path, ...]) -> int:
-    """Check CONFIG (JSON, YAML, TOML, the head of a log) against the checklists; exit 1 when one is bad."""
+    """Check CONFIG against the checklists; exit 1 when one is bad.
+
+    CONFIG is JSON, YAML, TOML, Python (parsed, never run), a job script or the head of a log. Several are one run: the
+    DeepSpeed JSON beside the trainer's arguments, a base file before the one that overrides it.
+    """
     from playbook import readers
     from playbook.workflow.book import open_book
     from playbook.workflow.preflight import preflight as judge
@@ -111,8 +120,11 @@ def preflight(config: tuple[str, ...], as_json: bool, packs: tuple[Path, ...]) -
         return int(bad)
     for verdict in verdicts:
         if verdict.state != "unknown":
-            why = f" - {verdict.why}" if verdict.state != "ok" else ""
-            _line(verdict.state, verdict.item, f"{verdict.found}{why}")
+            place = f"{_place(verdict.location)}: " if verdict.state != "ok" and verdict.location else ""
+            _line(verdict.state, verdict.item, f"{place}{verdict.found}")
+            if verdict.state != "ok":
+                common.console().print(f"        [dim]mend:[/] {_escape(verdict.text)}", soft_wrap=True)
+                common.console().print(f"        [dim]why:[/] {_escape(verdict.why)}", soft_wrap=True)
     unknown = [v for v in verdicts if v.state == "unknown"]
     if unknown:
         click.echo(f"\nnot said by the configuration ({len(unknown)}):")

@@ -21,7 +21,7 @@ def checklist_page(shelf: Shelf, checklist: Checklist) -> Page:
                 snippets=tuple(item.snippets.items()),
             )
         )
-    checked = [item.id for item in checklist.items if item.config]
+    checked = [item.id for item in checklist.items if item.config or item.relation]
     sections = [Section("list", w("To tick"), (Ticks(checklist.id, tuple(items)),))]
     if checked:
         text = w("`playbook preflight CONFIG` checks {n} of these by itself.", n=len(checked))

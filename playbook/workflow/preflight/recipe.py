@@ -1,0 +1,270 @@
+"""What a configuration says of the training, whatever its dialect calls it: rate, batch, length, precision, layout.
+
+Every answer carries the `Setting` it was read from, so that a fault can name file and line. What is not said is None;
+nothing is filled with a default.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from playbook.engine.observe import foreign
+from playbook.readers.base import number
+from playbook.series import Setting
+from playbook.workflow.preflight.names import NAMES, OF_A_POLICY, OF_ADAM, OF_IMAGES, START_FROM
+
+_SIZE = re.compile(r"(?<![0-9a-z.])(?:(\d+)x)?(\d+(?:\.\d+)?|0_\d+)(b|m)(?![a-z0-9])(?!-?tok)", re.IGNORECASE)
+_STEPS = re.compile(r"(\d+(?:\.\d+)?(?:e\d+)?)(?:ba)?", re.IGNORECASE)
+_PAIR = re.compile(r"[\[(]?\s*([\d.eE+-]+)\s*,\s*([\d.eE+-]+)")
+_OFF = frozenset(("", "none", "null", "false", "no", "0", "0.0"))
+_ADAM = ("adam", "lamb", "lion", "sophia", "muon", "adafactor", "sgd", "lars", "rmsprop", "momentum", "shampoo", "soap")
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """The settings of a run by what they mean."""
+
+    settings: tuple[Setting, ...]
+
+    @cached_property
+    def _ends(self) -> dict[str, list[Setting]]:
+        found: dict[str, list[Setting]] = {}
+        for setting in self.settings:
+            if foreign(setting.name):
+                continue
+            parts = setting.name.split(".")
+            for start in range(max(0, len(parts) - 4), len(parts)):
+                found.setdefault(".".join(parts[start:]), []).append(setting)
+        return found
+
+    def key(self, *ends: str) -> Setting | None:
+        """The last setting under one of these names that says something; the shortest name first."""
+        for end in ends:
+            hits = [s for s in self._ends.get(end, []) if s.value is not None]
+            if hits:
+                fewest = min(s.name.count(".") for s in hits)
+                return [s for s in hits if s.name.count(".") == fewest][-1]
+        return None
+
+    def get(self, what: str) -> Setting | None:
+        """The setting of one of `NAMES`."""
+        return self.key(*NAMES[what])
+
+    def every(self, what: str) -> list[Setting]:
+        """All settings of one of `NAMES`, by their names' order."""
+        found = (s for end in NAMES[what] for s in self._ends.get(end, []) if s.value is not None)
+        return list({id(s): s for s in found}.values())
+
+    def figure(self, what: str) -> tuple[float, Setting] | None:
+        """A finite number and its setting; the first name that holds one. `100ba` is 100 batches."""
+        for end in NAMES[what]:
+            setting = self.key(end)
+            if setting is None:
+                continue
+            value = figure(setting.value)
+            if value is None and (hit := _STEPS.fullmatch(str(setting.value).strip())):
+                value = float(hit[1])
+            if value is not None:
+                return value, setting
+        return None
+
+    def count(self, what: str) -> int | None:
+        """A whole number above 0."""
+        found = self.figure(what)
+        return int(found[0]) if found and found[0] >= 1 and found[0] == int(found[0]) else None
+
+    def on(self, *ends: str) -> Setting | None:
+        """The setting of a switch that is on."""
+        for end in ends:
+            setting = self.key(end)
+            if setting is not None and _on(setting.value):
+                return setting
+        return None
+
+    def text(self, what: str) -> str:
+        setting = self.get(what)
+        return str(setting.value).lower() if setting is not None else ""
+
+    @cached_property
+    def steps(self) -> tuple[float, Setting] | None:
+        """Optimizer updates of the run; -1 (by epochs) and durations in tokens or epochs are none."""
+        for end in NAMES["steps"]:
+            setting = self.key(end)
+            if setting is None or isinstance(setting.value, bool):
+                continue
+            hit = _STEPS.fullmatch(str(setting.value).strip())
+            if hit and 0 < float(hit[1]) < 1e8:
+                return float(hit[1]), setting
+        return None
+
+    @cached_property
+    def optimizer(self) -> str:
+        """adam, sgd, lion ...; adam where its moments or a trainer of its default are named; empty where nothing is."""
+        said = self.text("optimizer")
+        kind = next((kind for kind in _ADAM if kind in said), "")
+        moments = self.get("beta2") or self.get("betas") or self.key(*OF_ADAM)
+        return kind or ("adam" if moments is not None else "")
+
+    @cached_property
+    def beta2(self) -> tuple[float, Setting] | None:
+        if found := self.figure("beta2"):
+            return found
+        pair = self.get("betas")
+        if pair is None:
+            return None
+        if isinstance(pair.value, list) and len(pair.value) == 2:
+            value = figure(pair.value[1])
+        else:
+            hit = _PAIR.match(str(pair.value))
+            value = figure(hit[2]) if hit else None
+        return (value, pair) if value is not None else None
+
+    @cached_property
+    def size(self) -> float | None:
+        """Parameters: as the model's name says, else from layers and width."""
+        for end in NAMES["model"]:
+            setting = self.key(end)
+            hits = _SIZE.findall(str(setting.value).rsplit("/", 1)[-1]) if setting is not None else []
+            if hits:
+                many, amount, unit = hits[0]
+                return float(many or 1) * float(amount.replace("_", ".")) * (1e9 if unit in "bB" else 1e6)
+        layers, width = self.count("layers"), self.count("hidden")
+        return 12.0 * layers * width**2 if layers and width else None
+
+    @cached_property
+    def world(self) -> int | None:
+        """Processes of the run."""
+        if (said := self.key("world_size", "num_processes", "distributed_world_size")) and (n := _whole(said.value)):
+            return n
+        nodes = self.key("nnodes", "num_nodes", "slurm.nodes", "nodes", "num_machines")
+        each = self.key("nproc_per_node", "n_gpus_per_node", "slurm.gpus_per_node", "gpus_per_node", "trainer.devices")
+        if each is None or not (count := _whole(each.value)):
+            return None
+        return count * (_whole(nodes.value) or 0) or None if nodes is not None else count
+
+    @cached_property
+    def global_batch(self) -> tuple[int, Setting] | None:
+        """Samples an update: as said, else per device x accumulation x processes where all three are known."""
+        setting = self.key("global_batch_size", "global_train_batch_size", "trainer.train_batch_size")
+        if setting is None and self.key(
+            "train_micro_batch_size_per_gpu", "zero_optimization.stage", "micro_train_batch_size"
+        ):
+            setting = self.key("train_batch_size")
+        if setting is not None and (n := _whole(setting.value)):
+            return n, setting
+        micro, accumulation = self.figure("micro_batch"), self.count("accumulation")
+        if micro and accumulation and self.world and micro[0] >= 1:
+            return int(micro[0]) * accumulation * self.world, micro[1]
+        return None
+
+    @cached_property
+    def tokens(self) -> int | None:
+        """Tokens an update."""
+        length = self.count("seq_len")
+        return self.global_batch[0] * length if self.global_batch and length else None
+
+    @cached_property
+    def adapter(self) -> bool:
+        said = self.key("adapter", "finetuning_type", "train_type", "tuner_type", "peft_type")
+        if said is not None and any(
+            word in str(said.value).lower() for word in ("lora", "adapter", "ia3", "dora", "freeze")
+        ):
+            return True
+        if self.on("use_peft", "use_lora", "lora_enable", "tune_mm_mlp_adapter", "load_in_4bit", "load_in_8bit"):
+            return True
+        rank = self.key("lora_r", "lora_rank", "lora.r", "lora_alpha", "lora_config.r", "peft.dim")
+        return (rank is not None and bool(figure(rank.value))) or "lora" in self.text("model")
+
+    @cached_property
+    def tuned(self) -> bool:
+        """It starts from the weights of another training, or goes on from a checkpoint."""
+        given = self.key(*START_FROM)
+        if given is not None and str(given.value).lower() not in (*_OFF, "pt", "pretrain", "scratch"):
+            return True
+        stage = self.key("stage")
+        if stage is not None and str(stage.value).lower() in ("sft", "dpo", "rm", "ppo", "kto", "grpo", "orpo"):
+            return True
+        init = self.key("init_from")
+        if init is not None and str(init.value).lower() != "scratch":
+            return True
+        load, save = self.key("load"), self.key("save")
+        return load is not None and isinstance(load.value, str) and (save is None or load.value != save.value)
+
+    @cached_property
+    def policy(self) -> bool:
+        """Reinforcement learning or preferences."""
+        said = self.key(*OF_A_POLICY)
+        stage = self.key("stage", "rlhf_type")
+        return said is not None or (
+            stage is not None and str(stage.value) in ("ppo", "dpo", "grpo", "kto", "rm", "orpo")
+        )
+
+    @cached_property
+    def images(self) -> bool:
+        return any(self.key(mark) is not None for mark in OF_IMAGES)
+
+    @cached_property
+    def language_pretraining(self) -> bool:
+        """A decoder language model from scratch."""
+        if self.tuned or self.adapter or self.policy or self.images or self.get("seq_len") is None:
+            return False
+        said = " ".join(
+            (self.text("model"), *(str(s.value).lower() for s in map(self.key, ("task", "criterion")) if s))
+        )
+        return not any(
+            word in said for word in ("bert", "masked", "electra", "deberta", "wav2vec", "clip", "whisper", "t5")
+        )
+
+    @cached_property
+    def half(self) -> dict[str, Setting]:
+        """The 16-bit formats that are on: {"fp16": setting, "bf16": setting}."""
+        found: dict[str, Setting] = {}
+        for kind, more in (("fp16", "float16"), ("bf16", "bfloat16")):
+            if setting := self.on(f"{kind}.enabled", kind, f"{more}.enabled"):
+                found[kind] = setting
+        said = self.key("mixed_precision", "precision", "trainer.precision", "mixed_precision_param", "amp_dtype")
+        said = said or (self.key("dtype") if not found else None)
+        if said is not None and (kind := precision_of(said.value)):
+            found.setdefault(kind, said)
+        return found
+
+
+def precision_of(value: Any) -> str:
+    """fp16, bf16 or nothing: what a text of precision means."""
+    shown = str(value).lower().removeprefix("torch.")
+    if shown in ("bf16", "bfloat16", "amp_bf16", "bf16-mixed", "bf16-true", "amp_bfloat16", "pure_bf16"):
+        return "bf16"
+    return "fp16" if shown in ("16", "fp16", "float16", "amp_fp16", "16-mixed", "16-true", "half", "pure_fp16") else ""
+
+
+def figure(value: Any) -> float | None:
+    """A finite number, also as text or as the one item of a list."""
+    if isinstance(value, list) and len(value) == 1:
+        value = value[0]
+    found = number(value)
+    return found if found is not None and math.isfinite(found) else None
+
+
+def _whole(value: Any) -> int:
+    found = figure(value)
+    return int(found) if found and 1 <= found < 1e9 and found == int(found) else 0
+
+
+def _on(value: Any) -> bool:
+    return value is True or (isinstance(value, str) and value.lower() in ("true", "yes", "on")) or value == 1
+
+
+def settings_of(config: dict[str, Any], settings: Iterable[Setting]) -> tuple[Setting, ...]:
+    """The settings with places, and those of the configuration that came without."""
+    from playbook.engine.observe import flatten
+    from playbook.series import Origin
+
+    placed = tuple(settings)
+    names = {setting.name for setting in placed}
+    rest = (Setting(name, value, Origin("")) for name, value in flatten(config).items() if name not in names)
+    return (*placed, *rest)
