@@ -56,21 +56,22 @@ def learned(line: bytes, rows: Rows) -> Shape | None:
     before: list[bytes] = [b""]
     after: list[bytes] = [b""]
     cells: dict[int, str] = {}
-    place, marked, keyed = 0, b"", False
+    marked: list[bytes] = []  # the line with the number of its segment in each cell
+    place, keyed = 0, False
     for hit in _TOKEN.finditer(line):
         if hit.start() != place:
             return None
         place, token = hit.end(), hit[0]
         segment = len(before) - 1
         if _SCALAR.fullmatch(token):
-            if segment in cells:
+            if segment in cells or len(cells) == _MOST:
                 return None
             cells[segment] = token.decode()
-            marked += b"%d.5" % segment
+            marked.append(b"%d.5" % segment)
         else:
             if (token[:1] == b'"' and b"," in token) or len(token) > LONGEST:
                 return None
-            marked += token
+            marked.append(token)
             if token == b",":
                 before.append(b",")
                 after.append(b"")
@@ -79,13 +80,13 @@ def learned(line: bytes, rows: Rows) -> Shape | None:
             else:
                 before[segment] += token
         keyed = keyed or token == b":"
-    if place != len(line) or not keyed or not cells or len(cells) > _MOST or max(map(len, before)) > LONGEST:
+    if place != len(line) or not keyed or not cells or max(map(len, before)) > LONGEST:
         return None
     if max(map(len, after)) > _PIECE:
         return None
     try:
         real = json.loads(text.rstrip(b","), parse_float=float)
-        row = json.loads(marked.decode("utf-8").strip(" \t\r,"), parse_float=_cell)
+        row = json.loads(b"".join(marked).decode("utf-8").strip(" \t\r,"), parse_float=_cell)
     except (ValueError, RecursionError):
         return None
     if not isinstance(real, dict) or not isinstance(row, dict):
