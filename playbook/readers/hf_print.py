@@ -29,6 +29,8 @@ _LOGGING = re.compile(r"\blogging_steps=(\d{1,9}(?:\.\d{1,9})?)")
 _FIRST = re.compile(r"\blogging_first_step=True")
 _GLOBAL = ("global_step/max_steps", "step", "global_step", "current_steps")
 _SUMMARY = ("train_runtime", "train_samples_per_second", "train_steps_per_second", "total_flos", "train_loss")
+# line, step, epoch, whether it is about training, values, rank
+Print = tuple[int, int | None, float | None, bool, dict[str, float], int | None]
 _LAG = 0.2  # share of the logging interval by which a bar may be behind (tqdm draws ten times a second at most)
 
 
@@ -52,7 +54,7 @@ def numbers(shown: str) -> dict[str, Any] | None:
 
 def taker(rows: Rows) -> Taker:
     """Takes printed dicts; they become rows at the end, when the logging interval is known."""
-    kept: list[tuple[int, int | None, float | None, bool, dict[str, float], int | None]] = []
+    kept: list[Print] = []
     bars: dict[int, int] = {}
     known: dict[str, float] = {}
     last_total = [0]
@@ -94,7 +96,8 @@ def taker(rows: Rows) -> Taker:
             return True  # another rank says the same
         last_said[0] = shown
         told = next((whole(said[key]) for key in _GLOBAL if key in said), None)
-        trains = "loss" in values or "learning_rate" in values
+        trains = any(key in values for key in ("loss", "learning_rate", "lr"))
+        trains = trains or ("train_loss" in values and "train_runtime" not in values)
         if trains and not training[0] and last_total[0]:
             training[0] = int(known.get("total", 0)) if int(known.get("total", 0)) in bars else last_total[0]
         step = told if told is not None else bars.get(training[0])
@@ -128,7 +131,7 @@ def whole(value: Any) -> int | None:
 
 def _place(
     rows: Rows,
-    kept: list[tuple[int, int | None, float | None, bool, dict[str, float], int | None]],
+    kept: list[Print],
     known: dict[str, float],
 ) -> None:
     """Give every print its step and add the rows."""
@@ -136,6 +139,8 @@ def _place(
         return
     if known.get("total") and known.get("epochs"):
         rows.builder.set_config({"max_steps": int(known["total"]), "num_train_epochs": known["epochs"]})
+    if not (known.get("total") and known.get("epochs")):
+        kept = _by_epoch(kept)
     seen = [step for _, step, _, trains, _, _ in kept if trains and step is not None]
     every = int(known.get("logging", 0)) if known.get("logging", 0) >= 1 else _interval(seen)
     per_epoch = known["total"] / known["epochs"] if known.get("epochs") and known.get("total") else None
@@ -167,6 +172,14 @@ def _place(
             "read trainer_state.json of the newest checkpoint instead, or keep the progress bars in the log",
             "counted-steps",
         )
+
+
+def _by_epoch(kept: list[Print]) -> list[Print]:
+    """The dicts of an own loop, one a whole epoch and none with a step: the epoch counts."""
+    whole_epochs = {epoch for _, step, epoch, *_ in kept if step is None and epoch is not None and epoch % 1.0 == 0.0}
+    if len(whole_epochs) < len(kept):
+        return kept
+    return [(line, int(epoch or 0), epoch, trains, values, rank) for line, _, epoch, trains, values, rank in kept]
 
 
 def _interval(seen: list[int]) -> int:

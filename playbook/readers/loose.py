@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import re
 from functools import lru_cache
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from playbook.readers import text
 from playbook.readers.rows import EpochSteps, Rows, Taker
+
+Value = TypeVar("Value")  # of a key: its number, or where it stands
 
 _I = r"(\d{1,3}(?:,\d{3})+|\d{1,15})(?:\.0+)?(?![\d.]*\d)"
 _GLOBAL = re.compile(
@@ -30,12 +32,22 @@ _EPOCH_BATCH = re.compile(
     r"|]*\|\s*)?[\[(]?\s*(\d{1,12})\s*/\s*(\d{1,12})\b(?!%)",
     re.IGNORECASE,
 )
-_TWO_BRACKETS = re.compile(r"\[\s*(\d{1,7})\s*\]\s*\[\s*(\d{1,12})\s*/\s*(\d{1,12})\s*\]")
+_TWO_BRACKETS = re.compile(r"\[\s*(\d{1,7})\s*(?:/\s*\d{1,7}\s*)?\]\s*\[\s*(\d{1,12})\s*/\s*(\d{1,12})\s*\]")
 _LEADING = re.compile(r"^\s*\[?\s*(\d{1,12})\s*/\s*(\d{1,12})\s*\]?(?=[\s:|,\]])")
 _NUMBERED = re.compile(r"^\s*\[?(\d{1,12})\]?[:\s|,]\s*(?=[A-Za-z_])")
 _EPOCH = re.compile(r"(?<![a-z_])(?:epochs?|ep)\s*[:#=]?\s*[\[(]?\s*(\d{1,7})(?:\.(\d+))?\b", re.IGNORECASE)
 _END_OF_EPOCH = re.compile(r"\bend of epoch\s+(\d{1,7})\b", re.IGNORECASE)
 _EVAL = re.compile(r"(?:^|[^a-z])(?:val|valid|validation|eval|evaluation|test)(?:[^a-z]|$)", re.IGNORECASE)
+# A line that says at its head that it is about held-out data: its keys need not say it again.
+_HELD_OUT = re.compile(
+    r"^\W{0,4}(val|valid|validation|eval|evaluation|evaluating|test|testing|dev)"
+    r"(?:[ _-](?:set|results?|epoch|step|iter(?:ation)?|phase|metrics|summary|stats|loop))*\b(?![./])",
+    re.IGNORECASE,
+)
+_SIDE = re.compile(
+    r"(?:^|[^a-z])(?:train(?:ing)?|val(?:id(?:ation)?)?|eval(?:uation)?|test|dev)(?:[^a-z]|$)", re.IGNORECASE
+)
+_AVERAGE = re.compile(r"^(?:avg|average|mean)[ _.]", re.IGNORECASE)
 _NO_ROW = re.compile(
     r"checkpoint|resum|Namespace\(|\b[Ss]av(?:ed|ing)\b|\b[Ll]oad(?:ed|ing)\b|num_train_epochs"
     r"|warmup_steps|\bargs?\b|argument|config|hyper|[Oo]ptimizer\(|\bTraceback\b"
@@ -144,7 +156,7 @@ def taker(rows: Rows) -> Taker:
             if line.rank is not None and shown.lstrip()[:1].isdigit():  # "250: train loss 3.1": no label of srun
                 return _put(rows, line.rank, text.pairs(body), number, None, shown)
             return _alone(rows, number, line)
-        spans = text.pair_spans(body, place.row)
+        spans = _held_out(body, text.pair_spans(body, place.row))
         values = {key: text.value(body[start:end], unit) for key, (start, end, unit) in spans.items()}
         counted, epoch, length = (_whole(body[slice(*s)]) if s else 0 for s in (place.step, place.epoch, place.length))
         step = count(place.kind, counted, epoch, length, lane.epochs)
@@ -241,10 +253,19 @@ def _put(rows: Rows, step: int, values: dict[str, float], number: int, rank: int
     return True
 
 
+def _held_out(body: str, values: dict[str, Value]) -> dict[str, Value]:
+    """The keys of a line such as `Validation epoch 3: loss=0.4` with what the line is about before each of them."""
+    about = _HELD_OUT.match(body)
+    if about is None or any(map(_SIDE.search, values)):
+        return values
+    subset = "test" if about[1].lower().startswith("test") else "val"
+    return {f"{subset} {_AVERAGE.sub('', key)}" if text.is_metric(key) else key: value for key, value in values.items()}
+
+
 def _alone(rows: Rows, number: int, line: text.Line) -> bool:
     """`validation loss: 3.2` without a step belongs to the last row."""
     if rows.last_step is None or len(line.body) > 200 or not _EVAL.search(line.body):
         return False
-    values = text.pairs(line.body)
+    values = _held_out(line.body, text.pairs(line.body))
     kept = {key: value for key, value in values.items() if _EVAL.search(key) and text.is_metric(key)}
     return bool(kept) and _put(rows, rows.last_step, kept, number, line.rank, line.body)

@@ -11,8 +11,10 @@ from pathlib import Path
 
 from playbook.errors import PlaybookError
 from playbook.readers import (
+    console_table,
     deepspeed,
     fairseq,
+    headed,
     hf_print,
     lightning_bar,
     litgpt,
@@ -46,6 +48,8 @@ FAMILIES = (
     deepspeed.taker,
     nanogpt.taker,
     printed_config.watch,
+    console_table.taker,
+    headed.taker,
     loose.taker,
 )
 _LOGGED = re.compile(
@@ -94,5 +98,5 @@ def _row(line: str) -> bool:
 
 def _readable(head: bytes) -> bool:
     sample = head[:8192].replace(b"\0", b"")
-    odd = sum(byte < 9 or 13 < byte < 27 or 27 < byte < 32 for byte in sample)
+    odd = sum(byte < 8 or 13 < byte < 27 or 27 < byte < 32 for byte in sample)  # a backspace draws a bar anew
     return bool(sample) and odd <= len(sample) * (1 - _READABLE)
