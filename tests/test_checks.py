@@ -11,7 +11,7 @@ from playbook.errors import PlaybookError
 from playbook.series import Origin, Run, Series
 from playbook.workflow.comparison.compare import compare
 from playbook.workflow.comparison.pairs import config_differences, noise
-from playbook.workflow.comparison.verify_resume import suspects, verify
+from playbook.workflow.comparison.verify_resume import suspects, verdict, verify
 from playbook.workflow.preflight import preflight
 
 STEPS = np.arange(0, 2000)
@@ -122,10 +122,22 @@ def test_a_loss_that_is_only_counted_otherwise() -> None:
     assert suspects(checks)[0] == "loss-logged-wrongly"
 
 
-def test_changed_world_size() -> None:
+def test_another_world_size_is_told_and_no_fault_by_itself() -> None:
     a = run(*cut(curve(), 0, 1000), config={"world_size": 64})
     b = run(*cut(curve(2), 1000, 1400), config={"world_size": 32})
-    assert "world size" in failed(a, b)
+    found = verify(a, b)
+    assert [(c.name, c.status) for c in found if c.name == "world size"] == [("world size", "changed")]
+    assert verdict(found) == "continues"
+
+
+def test_another_world_size_that_takes_the_batch_along_is_a_fault_where_the_rate_stays() -> None:
+    config = {"micro_batch_size": 4, "learning_rate": 3e-4}
+    a = run(*cut(curve(), 0, 1000), config={**config, "world_size": 64})
+    b = run(*cut(curve(2), 1000, 1400), config={**config, "world_size": 32})
+    found = verify(a, b)
+    assert verdict(found) == "broken" and suspects(found)[0] == "gpu-count-changed"
+    kept = verify(a, run(*cut(curve(2), 1000, 1400), config={**config, "world_size": 32, "micro_batch_size": 8}))
+    assert verdict(kept) == "continues"
 
 
 def test_verify_needs_a_loss() -> None:

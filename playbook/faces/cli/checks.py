@@ -11,7 +11,7 @@ import click
 from playbook.faces.cli import common
 
 _MARK = {"ok": ("ok", "green"), "failed": ("FAILED", "red"), "unknown": ("unknown", "yellow"), "bad": ("BAD", "red"),
-         "warn": ("warn", "yellow")}  # fmt: skip
+         "warn": ("warn", "yellow"), "changed": ("changed", "yellow")}  # fmt: skip
 
 
 def _line(state: str, name: str, text: str) -> None:
@@ -38,8 +38,9 @@ def _place(location: dict[str, Any]) -> str:
 def verify_resume(before: str, after: str, mapping: tuple[str, ...], as_json: bool, packs: tuple[Path, ...]) -> int:
     """Check that AFTER (the resumed run) continues BEFORE; exit 1 when a check fails.
 
-    Steps, loss, learning rate, gradient norm, loss scale, speed, data and world size are compared around the resume;
-    a failed check names what is known to break just this.
+    Steps, loss, learning rate, gradient norm, loss scale, tokens, data, speed and world size are compared around the
+    resume; a failed check names what is known to break just this. AFTER may hold the rows of BEFORE as well, and both
+    may be one file in which the steps go back.
     """
     from playbook import readers
     from playbook.workflow.book import open_book
@@ -47,21 +48,40 @@ def verify_resume(before: str, after: str, mapping: tuple[str, ...], as_json: bo
 
     rename = common.parse_mapping(mapping)
     checks = use_case.verify(readers.read([before], rename=rename), readers.read([after], rename=rename))
-    suspects = use_case.suspects(checks)
-    failed = any(c.status == "failed" for c in checks)
+    suspects, verdict, unseen = use_case.suspects(checks), use_case.verdict(checks), use_case.unseen(checks)
+    failed = verdict == "broken"
     if as_json:
-        common.emit({"ok": not failed, "checks": [asdict(c) for c in checks], "suspects": suspects})
+        common.emit(
+            {
+                "ok": not failed,
+                "verdict": verdict,
+                "checks": [asdict(c) for c in checks],
+                "suspects": suspects,
+                "unseen": unseen,
+            }
+        )
         return int(failed)
     for check in checks:
         _line(check.status, check.name, check.because)
-    causes = open_book(packs).book.causes
+    click.echo(f"\n{_VERDICTS[verdict]}")
     if suspects:
-        click.echo("\nlook first at:")
+        causes = open_book(packs).book.causes
+        click.echo("look first at:")
         for name in suspects[:4]:
             click.echo(f"  {name:36} {causes[name].title if name in causes else ''}")
-    elif not failed:
-        click.echo("\nthe run continues as if it had never stopped")
+        click.echo(f"`playbook knowledge show {suspects[0]}` tells how to confirm and mend it")
+    if unseen and not failed:
+        click.echo("these files cannot show:")
+        for line in unseen:
+            click.echo(f"  {line}")
     return int(failed)
+
+
+_VERDICTS = {
+    "continues": "nothing here speaks against it: the run continues where it was",
+    "broken": "the run does not continue where it was",
+    "undecided": "undecided: nothing failed, but the loss at the seam says too little",
+}
 
 
 @click.command(short_help="Where does a run depart from a reference run?")

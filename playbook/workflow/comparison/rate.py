@@ -1,0 +1,83 @@
+"""Does a learning rate go on? Drawn on from both sides of a seam: a schedule has no noise, but it may have a bend."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from playbook.workflow.comparison.seam import Points
+
+ROWS = 24  # rows on either side that give value and slope at the seam
+CLOSE = 0.02  # relative to the rate: rounding in the log, a step counted from 0 or from 1
+TIMES = (2, 3, 4, 8, 16)
+TIMES_CLOSE = 0.04
+
+
+@dataclass(frozen=True, slots=True)
+class Continued:
+    """How a rate goes on.
+
+    fits        the two sides meet, with a bend at most
+    times       how many times as fast it changes a step, where exactly so
+    step_down   constant on both sides and lower behind: such a schedule falls in steps
+    """
+
+    fits: bool
+    expected: float
+    times: int | None = None
+    step_down: bool = False
+
+
+def continued(before: Points, after: Points) -> Continued:
+    """How the rate goes on over the seam. Needs 2 rows before it and 1 after."""
+    (s, v), (s2, v2) = before, after
+    gap = float(s2[0] - s[-1])
+    last, first = float(v[-1]), float(v2[0])
+    slope, exact = _end_slope(s[-ROWS:] - s[-1], v[-ROWS:])
+    slope2, exact2 = _end_slope(s2[:ROWS] - s2[0], v2[:ROWS]) if len(s2) > 2 else (slope, False)
+    forward, backward = last + slope * gap, first - slope2 * gap
+    room = CLOSE * max(abs(last), abs(first)) + 2 * max(abs(slope), min(abs(slope2), abs(slope) * 4))
+    meets = abs(first - forward) <= room or abs(backward - last) <= room or _bends(last, forward, first, backward)
+    if not meets and not _known_drop(v, last, first):
+        flat = all(len(x) > 2 and np.ptp(x) <= 1e-6 * np.abs(x).max() for x in (v[-ROWS:], v2[:ROWS]))
+        return Continued(False, forward, step_down=flat and 0 < first < last)
+    times = None
+    if exact and exact2 and slope * slope2 > 0 and len(s2) >= 8:
+        ratio = slope2 / slope
+        times = next((n for n in TIMES if abs(ratio / n - 1) < TIMES_CLOSE), None)
+    return Continued(True, forward, times)
+
+
+def starts_at(before: Points, after: Points) -> bool:
+    """The rate after the seam is that of the step right behind the last one, whatever the counter says."""
+    (s, _), (s2, v2) = before, after
+    spacing = float(np.median(np.diff(s2))) if len(s2) > 1 else 1.0
+    return continued(before, (s2 - s2[0] + s[-1] + max(1, int(spacing)), v2)).fits
+
+
+def _bends(last: float, forward: float, first: float, backward: float) -> bool:
+    """The two lines cross between the sides: the end of a warm-up, the beginning of a decay."""
+    return (forward - first) * (last - backward) < 0
+
+
+def _known_drop(v: np.ndarray, last: float, first: float) -> bool:
+    """A schedule of steps that fell by this factor before."""
+    if last <= 0 or first <= 0 or first >= last or v.min() <= 0:
+        return False
+    drops = v[1:] / v[:-1]
+    return bool(np.any(np.abs(drops[drops < 0.95] / (first / last) - 1) < 0.05))
+
+
+def _end_slope(at: np.ndarray, v: np.ndarray) -> tuple[float, bool]:
+    """(slope at 0 of a parabola through the rows, whether the rows really lie on one)."""
+    at = at.astype(float)
+    if len(at) < 3:
+        return (float((v[-1] - v[0]) / (at[-1] - at[0])), False) if len(at) == 2 and at[-1] != at[0] else (0.0, False)
+    scale = float(np.abs(at).max()) or 1.0
+    order = 2 if len(at) >= 5 else 1
+    fit = np.polyfit(at / scale, v, order)
+    rest = float(np.abs(np.polyval(fit, at / scale) - v).max())
+    slope = float(fit[-2]) / scale
+    travel = abs(slope) * scale
+    return slope, bool(rest < 0.02 * travel and travel > 1e-3 * float(np.abs(v).max()))

@@ -1,0 +1,261 @@
+"""What is read off directly at a seam: the step counter, the learning rate, the loss scale, tokens, speed, world size.
+
+These are no noisy curves: a value that is not where it was to go on from is a fact, and it explains what the loss
+does behind it.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from playbook.engine.observe import flatten, lookup
+from playbook.workflow.comparison.pairs import noise
+from playbook.workflow.comparison.rate import continued, starts_at
+from playbook.workflow.comparison.seam import BATCH_CLOSE, Check, Points, Seam, per_step
+
+MISSING_ROWS = 20  # rows that a dead job may not have written
+RATE_CLOSE = 0.01
+SLOW, SPEED_NOISE = 0.8, 4.0
+
+
+def steps(seam: Seam) -> Check:
+    if seam.shift:
+        what = f"the step counter starts at {seam.at} again, the run before ended at {seam.last}"
+        return Check("steps", "failed", what, ("step-counter-reset", "schedule-not-restored"), 3.0)
+    ahead = _counter_ahead(seam)
+    if ahead is not None:
+        return Check("steps", "failed", ahead, ("step-counter-reset",), 4.0)
+    if seam.begin <= seam.last:
+        return Check(
+            "steps", "ok", f"goes on at {seam.at} after {seam.last}: steps from {seam.at} on are trained again"
+        )
+    if seam.gap > MISSING_ROWS * max(seam.spacing):
+        what = f"steps {seam.last + 1} to {seam.at - 1} are in neither run: rows are missing, or the counter jumped"
+        return Check("steps", "unknown", what)
+    missing = " (steps between are in neither run)" if seam.gap else ""
+    return Check("steps", "ok", f"goes on at {seam.at} after {seam.last}{missing}")
+
+
+def _counter_ahead(seam: Seam) -> str | None:
+    """The counter jumped although what is bound to it went on as if it had not."""
+    if seam.gap < 3 * max(seam.spacing):
+        return None
+    (s, v), (s2, v2) = seam.sides("tokens")
+    if len(s) >= 4 and len(s2) >= 2:
+        rate = per_step((s[-50:], v[-50:]))
+        trained = (v2[0] - v[-1]) / rate if rate > 0 else np.nan
+        counted = float(s2[0] - s[-1])
+        if np.isfinite(trained) and abs(trained) < 0.3 * counted and trained > -0.5 * counted:
+            return (
+                f"the counter jumps from {seam.last} to {seam.at}, the tokens say that {max(trained, 0):.0f} steps "
+                f"were trained between"
+            )
+    (s, v), (s2, v2) = seam.sides("lr")
+    verdict = continued((s, v), (s2, v2)) if len(s) >= 4 and len(s2) >= 3 else None
+    if verdict is not None and not verdict.fits and starts_at((s, v), (s2, v2)):
+        return f"the counter jumps from {seam.last} to {seam.at}, the learning rate goes on as if it had not"
+    return None
+
+
+def learning_rate(seam: Seam) -> Check:
+    before, after = seam.whole("lr")
+    if not len(after[0]) or not len(before[0]):
+        return Check("learning rate", "unknown", "not logged")
+    inside = _inside(before, after) if not seam.shift else np.empty(0, np.int64)
+    if len(wrong := inside[_off(before, after, inside)]):
+        k = wrong[0]
+        was = float(np.interp(after[0][k], *before))
+        what = f"learning rate {after[1][k]:.4g} at step {after[0][k]}, it was {was:.4g} there before"
+        return Check("learning rate", "failed", what + _where_of(seam, before, after), RATE_CAUSES, 4.0)
+    if len(inside) >= 3:
+        return Check("learning rate", "ok", f"the same at the {len(inside)} steps trained twice")
+    past, _ = seam.sides("lr")
+    if len(past[0]) < 2:
+        return Check("learning rate", "unknown", "too few rows before the seam")
+    verdict = continued(past, after)
+    if verdict.step_down:
+        what = f"learning rate {past[1][-1]:.4g} until the seam, {after[1][0]:.4g} from it on: a planned step, or not"
+        return Check("learning rate", "changed", what, RATE_CAUSES)
+    if not verdict.fits:
+        what = f"learning rate {after[1][0]:.4g} at step {seam.at}, {verdict.expected:.4g} was to be expected"
+        what += _where_of(seam, past, after)
+        return Check("learning rate", "failed", what, RATE_CAUSES, 4.0)
+    if verdict.times:
+        what = f"learning rate goes on from its value, but changes {verdict.times} times as fast a step"
+        return Check("learning rate", "failed", what, ("schedule-stepped-too-often", *RATE_CAUSES), 4.0)
+    return Check("learning rate", "ok", f"{past[1][-1]:.4g} then {after[1][0]:.4g}")
+
+
+RATE_CAUSES = (
+    "schedule-not-restored",
+    "schedule-overridden-by-checkpoint",
+    "schedule-stepped-too-often",
+    "step-counter-reset",
+)
+
+
+def _inside(before: Points, after: Points) -> np.ndarray:
+    """Rows of AFTER that lie within BEFORE's steps."""
+    (s, _), (s2, _) = before, after
+    return np.flatnonzero((s2 >= s[0]) & (s2 <= s[-1])) if len(s) > 1 else np.empty(0, np.int64)
+
+
+def _off(before: Points, after: Points, rows: np.ndarray) -> np.ndarray:
+    """bool per row: its rate is none that BEFORE had within two steps of there."""
+    (s, v), (s2, v2) = before, after
+    near = np.array([np.interp(s2[rows] + d, s, v) for d in (-2, -1, 0, 1, 2)])
+    low, high = near.min(axis=0), near.max(axis=0)
+    room = RATE_CLOSE * np.maximum(np.abs(high), 1e-12)
+    return (v2[rows] < low - room) | (v2[rows] > high + room)
+
+
+def _where_of(seam: Seam, before: Points, after: Points) -> str:
+    """Where BEFORE had the rates that AFTER shows: at its beginning, or at another step."""
+    (s, v), (s2, v2) = before, after
+    size = min(20, len(v2))
+    moved = s2[:size] - s2[0] + s[0]
+    close = np.abs(np.interp(moved, s, v) - v2[:size]) <= 0.05 * np.maximum(np.abs(v2[:size]), 1e-12)
+    if size >= 2 and close.mean() > 0.8:
+        return ": the schedule begins again"
+    return ""
+
+
+def loss_scale(seam: Seam) -> Check:
+    (s, past), (s2, next_) = seam.sides("loss_scale")
+    if not len(past) or not len(next_) or min(past.min(), next_.min()) <= 0:
+        return Check("loss scale", "unknown", "not logged")
+    if past.max() == past.min() == next_[0]:
+        return Check("loss scale", "ok", f"{past[-1]:g} throughout")
+    jump = float(np.log2(next_[0] / past[-1]))
+    rows = max(1, round((int(s2[0]) - int(s[-1])) / max(seam.spacing[0], 1)))
+    usual = np.abs(np.log2(past[rows:] / past[:-rows])).max() if len(past) > rows else 0.0
+    if abs(jump) >= 2 and abs(jump) > usual + 0.5:
+        start = ", its first value" if next_[0] == past[0] or next_[0] in (65536.0, 2.0**32) else ""
+        what = f"loss scale jumps from {past[-1]:g} to {next_[0]:g}{start}"
+        causes: tuple[str, ...] = ("scaler-not-restored",)
+        earlier = np.flatnonzero(past == next_[0])
+        if not start and len(earlier):
+            what += f", its value at step {s[earlier[-1]]}: an older checkpoint?"
+            causes = ("scaler-not-restored", "wrong-weights-loaded", "checkpoint-incomplete")
+        return Check("loss scale", "failed", what, causes, 4.0)
+    return Check("loss scale", "ok", f"{past[-1]:g} then {next_[0]:g}")
+
+
+def throughput(seam: Seam) -> Check:
+    for name, up in (("throughput", 1), ("step_time", -1)):
+        (_, past), (_, next_) = seam.sides(name)
+        next_ = next_[2:52] if len(next_) >= 7 else next_
+        if len(past) < 5 or len(next_) < 5 or min(past.min(), next_.min()) <= 0:
+            continue
+        shift = up * (float(np.median(np.log(next_))) - float(np.median(np.log(past[-50:]))))
+        blocks = [float(np.median(np.log(part))) for part in np.array_split(past[-500:], 10) if len(part)]
+        usual = max(blocks) - min(blocks) if len(past) >= 30 else 0.0
+        ratio = float(np.exp(shift))
+        if abs(shift) <= max(0.1, 1.5 * usual, SPEED_NOISE * noise(np.log(past)) / np.sqrt(len(next_))):
+            return Check("throughput", "ok", f"{ratio:.2f} times what it was")
+        what = f"speed is {ratio:.2f} times what it was"
+        if ratio < SLOW and _same_world(seam):
+            return Check("throughput", "failed", what, ("thermal-throttling", "input-pipeline-stall"), 1.0)
+        return Check("throughput", "changed", f"{what}: other or more devices, or something slows it")
+    return Check("throughput", "unknown", "not logged")
+
+
+def exposure(seam: Seam) -> Check:
+    """Tokens and samples: the count goes on, and a step takes as many of them as before."""
+    past, next_ = seam.sides("tokens")
+    if len(past[0]) >= 4 and len(next_[0]) >= 1 and np.all(np.diff(past[1][-50:]) > 0):
+        was = per_step((past[0][-50:], past[1][-50:]))
+        expected = past[1][-1] + was * (int(next_[0][0]) - int(past[0][-1]))
+        row = was * max(seam.spacing)
+        off = float(next_[1][0]) - expected
+        if abs(off) > 3 * row + 0.1 * abs(expected - past[1][-1]) and abs(off) > 0.02 * past[1][-1]:
+            what = f"tokens go on at {next_[1][0]:.6g}, {expected:.6g} was to be expected"
+            back = "counted from the start again" if next_[1][0] < 0.1 * past[1][-1] else "seen twice or left out"
+            return Check("exposure", "failed", f"{what}: {back}", ("sampler-not-restored", "step-counter-reset"), 2.0)
+        if len(next_[0]) >= 4 and seam.batch_ratio:
+            now = was * seam.batch_ratio
+            if found := _batch(seam, seam.batch_ratio, f"a step takes {now:.6g} tokens, it took {was:.6g}"):
+                return found
+        if not _batches(seam):
+            return Check("exposure", "ok", f"tokens go on at {next_[1][0]:.6g}, {was:.6g} a step")
+    if pair := _batches(seam):
+        was, now = pair
+        return _batch(seam, now / was, f"global batch {now:g}, it was {was:g}") or Check(
+            "exposure", "ok", f"batch {now:g}"
+        )
+    return Check("exposure", "unknown", "neither tokens nor the batch are logged")
+
+
+def _batches(seam: Seam) -> tuple[float, float] | None:
+    (_, past), (_, next_) = seam.sides("batch_size")
+    if len(past) and len(next_) and past[-1] > 0 and next_[0] > 0:
+        return float(past[-1]), float(next_[0])
+    return None
+
+
+def _batch(seam: Seam, ratio: float, text: str) -> Check | None:
+    """Another global batch: a fault where the rate did not follow it."""
+    if abs(ratio - 1) <= BATCH_CLOSE:
+        return None
+    (_, past), (_, next_) = seam.sides("lr")
+    lr = float(next_[0] / past[-1]) if len(past) and len(next_) and past[-1] > 0 else None
+    if lr is not None and abs(np.log(max(lr, 1e-12))) > 0.3 * abs(np.log(ratio)) and (lr - 1) * (ratio - 1) > 0:
+        return Check("exposure", "changed", f"{text}; the learning rate moved with it ({lr:.2f} times)")
+    kept = " and the learning rate is what it was" if lr is not None else ""
+    return Check("exposure", "failed", f"{text}{kept}", ("gpu-count-changed", "batch-grew-lr-kept"), 3.0)
+
+
+_WORLD = ("world_size", "num_gpus", "n_gpus", "gpus", "num_nodes", "nnodes", "data_parallel_size", "dp_size")
+_BATCH = ("global_batch_size", "train_batch_size", "total_batch_size", "gbs")
+_MICRO = ("micro_batch_size", "per_device_train_batch_size", "train_micro_batch_size_per_gpu", "batch_size_per_gpu")
+_ACCUMULATE = ("gradient_accumulation_steps", "accumulate_grad_batches", "grad_accum_steps", "accumulation_steps")
+
+
+def world(seam: Seam) -> Check:
+    a, b = flatten(seam.before.config), flatten(seam.after.config)
+    moved = [(key, x, y) for key in _WORLD if (x := _number(a, key)) and (y := _number(b, key)) and x != y]
+    if not moved and len(seam.before.ranks) > 1 and len(seam.after.ranks) > 1:
+        one_side, other = float(len(seam.before.ranks)), float(len(seam.after.ranks))
+        moved = [("ranks", one_side, other)] if one_side != other else []
+    one, two = _global(a), _global(b)
+    if one and two and one != two:
+        what = f"global batch was {one:g} and is {two:g}" + "".join(f", {k} {x:g} -> {y:g}" for k, x, y in moved[:1])
+        return _batch(seam, two / one, what) or Check("world size", "changed", what)
+    if moved:
+        key, x, y = moved[0]
+        what = f"{key} was {x:g} and is {y:g}"
+        kept = "; whether the global batch is kept is not said"
+        if (one and two) or (seam.batch_ratio is not None and not seam.other_batch):
+            kept = "; the global batch is kept"
+        return Check("world size", "changed", what + kept, ("layout-changed-at-resume", "gpu-count-changed"))
+    if a and b:
+        return Check("world size", "ok", "the same")
+    return Check("world size", "unknown", "no configuration to compare")
+
+
+def _same_world(seam: Seam) -> bool:
+    a, b = flatten(seam.before.config), flatten(seam.after.config)
+    said = [(x, y) for key in _WORLD if (x := _number(a, key)) and (y := _number(b, key))]
+    return bool(said) and all(x == y for x, y in said)
+
+
+def _number(flat: dict[str, Any], key: str) -> float | None:
+    found = lookup(flat, key)
+    try:
+        return float(found[1]) if found and not isinstance(found[1], bool) else None
+    except (TypeError, ValueError):
+        return None
+
+
+def _first(flat: dict[str, Any], keys: tuple[str, ...]) -> float | None:
+    return next((x for key in keys if (x := _number(flat, key))), None)
+
+
+def _global(flat: dict[str, Any]) -> float | None:
+    """The global batch: said, or the product of what makes it."""
+    if said := _first(flat, _BATCH):
+        return said
+    micro, ranks = _first(flat, _MICRO), _first(flat, _WORLD)
+    return micro * ranks * (_first(flat, _ACCUMULATE) or 1.0) if micro and ranks else None
