@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from playbook.faces.countdown import Countdown
+from playbook.faces.learning.countdown import Countdown
 
 
 class Hand:

@@ -13,8 +13,8 @@ from rich.console import Console
 from playbook.engine.advice import trying
 from playbook.engine.tables import SHAPE
 from playbook.errors import PlaybookError
-from playbook.faces import drill_loop
 from playbook.faces.cli import run
+from playbook.faces.learning import drill_loop
 from playbook.faces.words import Words
 from playbook.workflow.book import Library, open_book
 from playbook.workflow.learning.drill import (

@@ -20,9 +20,9 @@ from playbook import places
 from playbook.errors import PlaybookError
 from playbook.faces.cli import run
 from playbook.faces.curves import as_svg, as_text
-from playbook.faces.quiz_loop import interview as ask_interview
-from playbook.faces.quiz_loop import run as ask_cards
-from playbook.faces.quiz_screen import HELP, print_card
+from playbook.faces.learning.quiz_loop import interview as ask_interview
+from playbook.faces.learning.quiz_loop import run as ask_cards
+from playbook.faces.learning.quiz_screen import HELP, print_card
 from playbook.faces.words import Words, words
 from playbook.knowledge.entries import LAYERS
 from playbook.knowledge.graph import kind_of
@@ -749,8 +749,8 @@ def test_every_word_has_its_chinese() -> None:
 
     table = words("zh").table
     root = Path(__file__).parent.parent / "playbook"
-    files = [*root.glob("workflow/learning/*.py"), *root.glob("faces/quiz_*.py"), *root.glob("faces/drill_*.py")]
-    files += [root / "faces/cli/quiz.py", root / "faces/cli/drill.py", root / "faces/anki.py"]
+    files = [*root.glob("workflow/learning/*.py"), *root.glob("faces/learning/*.py")]
+    files += [root / "faces/cli/quiz.py", root / "faces/cli/drill.py"]
     assert len(files) > 20, "files of the quiz were moved away"
     said = {t.title for t in TEMPLATES.values()} | {text for _, text in CAUSE_SHAPES.values()}
     said |= set(HELP.values()) | set(DEPTHS.values())

@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 
-from playbook.faces.anki import export
 from playbook.faces.cli import run
+from playbook.faces.learning.anki import export
 from playbook.faces.words import words
 from playbook.workflow.book import open_book
 from playbook.workflow.learning.quiz import Deck

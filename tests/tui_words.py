@@ -11,7 +11,7 @@ from typing import Any
 
 from textual.binding import Binding
 
-from playbook.faces.drill_screen import KIND_WORDS
+from playbook.faces.learning.drill_screen import KIND_WORDS
 from playbook.faces.tui import registry
 from playbook.faces.tui.card_view import ASK
 from playbook.faces.tui.curve import CurveView
@@ -61,7 +61,7 @@ def _bound(bindings: Any) -> Iterator[str]:
 def texts() -> set[str]:
     """All of them."""
     found = set(BY_NAME)
-    beside = ("report.py", "prompts.py", "drill_screen.py", "drill_loop.py")
+    beside = ("report.py", "prompts.py", "learning/drill_screen.py", "learning/drill_loop.py")
     for path in (*FOLDER.glob("*.py"), *(FOLDER.parent / name for name in beside)):
         found |= set(_called(path))
     for part in (CurveView, Rows, CausesPane, EvidencePane):

@@ -63,8 +63,8 @@ def drill(
     number = seed if seed is not None else 0 if case else _fresh_seed()
     chosen = use_case.find(case, library, number) if case else use_case.by_seed(number, library)
     if leader_notes is not None:
+        from playbook.faces.learning.quiz_pages import leader_notes as notes
         from playbook.faces.printable import write
-        from playbook.faces.quiz_pages import leader_notes as notes
         from playbook.workflow.learning.drill_score import score
 
         engine = use_case.par_game(chosen)
@@ -82,8 +82,8 @@ def _fresh_seed() -> int:
 
 
 def _play(chosen: Any, answers: Path | None, par: bool, as_json: bool, w: Any) -> int:
-    from playbook.faces import drill_loop, drill_screen
-    from playbook.faces.replies import moves
+    from playbook.faces.learning import drill_loop, drill_screen
+    from playbook.faces.learning.replies import moves
     from playbook.workflow.learning.drill import par_game
     from playbook.workflow.learning.drill_score import replay, score
 
@@ -113,7 +113,7 @@ def _play(chosen: Any, answers: Path | None, par: bool, as_json: bool, w: Any) -
 
 
 def _list(library: Library, as_json: bool, w: Any) -> int:
-    from playbook.faces.drill_screen import print_list
+    from playbook.faces.learning.drill_screen import print_list
     from playbook.workflow.learning.drill import all_codes, find, level
 
     say = common.narrator(as_json)

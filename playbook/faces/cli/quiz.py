@@ -104,9 +104,9 @@ def _sheet(
 ) -> int:
     from datetime import UTC, datetime
 
-    from playbook.faces import quiz_loop
-    from playbook.faces.quiz_screen import mark_document, print_end
-    from playbook.faces.replies import replies
+    from playbook.faces.learning import quiz_loop
+    from playbook.faces.learning.quiz_screen import mark_document, print_end
+    from playbook.faces.learning.replies import replies
     from playbook.workflow.learning.progress import NEW_A_DAY, Progress
     from playbook.workflow.learning.quiz import COUNT
 
@@ -126,7 +126,7 @@ def _sheet(
     elif not as_json:
         quiz_loop.show(cards, out, w)
     if report is not None:
-        from playbook.faces import quiz_pages
+        from playbook.faces.learning import quiz_pages
         from playbook.faces.printable import write
 
         write(report, w("Quiz"), quiz_pages.sheet(cards, marks, seed, w), w.code)
@@ -165,9 +165,9 @@ def _interview(
     report: Path | None,
     as_json: bool,
 ) -> int:
-    from playbook.faces import quiz_loop
-    from playbook.faces.quiz_screen import mark_document, print_interview_end
-    from playbook.faces.replies import replies
+    from playbook.faces.learning import quiz_loop
+    from playbook.faces.learning.quiz_screen import mark_document, print_interview_end
+    from playbook.faces.learning.replies import replies
     from playbook.workflow.learning import interview as use_case
 
     given = replies(answers) if answers is not None else None
@@ -183,7 +183,7 @@ def _interview(
         return 0
     sittings = quiz_loop.interview(asked, given, parts, out, w, quiet=as_json)
     if report is not None:
-        from playbook.faces import quiz_pages
+        from playbook.faces.learning import quiz_pages
         from playbook.faces.printable import write
 
         labels = tuple(p.label for p in parts)
@@ -218,7 +218,7 @@ def export(target: Path, topic: str | None, level: int | None, lang: str | None,
     """Write the cards as an Anki deck, with pictures. A later deck updates the notes of an earlier one."""
     import time
 
-    from playbook.faces.anki import export as write
+    from playbook.faces.learning.anki import export as write
 
     deck, w = _deck(packs, lang)
     cards = (card for spec in deck.matching(topic, level) if (card := deck.card(spec.id)) is not None)
@@ -236,7 +236,7 @@ def progress(lang: str | None, as_json: bool, packs: tuple[Path, ...], db: str |
     """What is due, where the weak spots are, and how well stated probabilities came true."""
     from datetime import UTC, datetime
 
-    from playbook.faces.quiz_screen import print_progress
+    from playbook.faces.learning.quiz_screen import print_progress
     from playbook.knowledge.entries import LAYERS, SYMPTOMS
     from playbook.workflow.learning.progress import Progress, brier, calibration, day_begin, weak_spots
     from playbook.workflow.learning.quiz import TEMPLATES
@@ -268,7 +268,7 @@ def progress(lang: str | None, as_json: bool, packs: tuple[Path, ...], db: str |
 @common.knowledge_option
 def topics(lang: str | None, as_json: bool, packs: tuple[Path, ...]) -> int:
     """What --topic takes: kinds of cards, layers, symptoms (and any class or entry id)."""
-    from playbook.faces.quiz_screen import print_topics
+    from playbook.faces.learning.quiz_screen import print_topics
 
     deck, w = _deck(packs, lang)
     if as_json:

@@ -18,8 +18,8 @@ from textual.widgets import Static
 
 from playbook.engine.value import cost_of
 from playbook.errors import PlaybookError
-from playbook.faces.drill_loop import aid_menu, repair_menu
-from playbook.faces.drill_screen import KIND_WORDS, alert_lines, fact, looks, price
+from playbook.faces.learning.drill_loop import aid_menu, repair_menu
+from playbook.faces.learning.drill_screen import KIND_WORDS, alert_lines, fact, looks, price
 from playbook.faces.tui import play_text, registry
 from playbook.faces.tui.base import Page
 from playbook.faces.tui.curve import CurveView

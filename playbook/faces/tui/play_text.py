@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from textual.content import Content
 
-from playbook.faces.drill_screen import price
+from playbook.faces.learning.drill_screen import price
 from playbook.faces.tui.widgets import bar, fit, hanging, pad
 from playbook.faces.words import Words
 from playbook.workflow.learning.drill import Drill, Game

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from playbook.engine.value import cost_of
 from playbook.faces.curves import as_svg
-from playbook.faces.drill_screen import alert_lines
+from playbook.faces.learning.drill_screen import alert_lines
 from playbook.faces.printable import Block, Grid, Heading, Image, Items, Lines, Para
 from playbook.faces.words import Words
 from playbook.workflow.learning.drill import Drill, Game

@@ -14,7 +14,7 @@ from typing import Any
 from rich.console import Console
 
 from playbook.errors import PlaybookError, only_file, reason
-from playbook.faces.countdown import Countdown
+from playbook.faces.learning.countdown import Countdown
 from playbook.knowledge.loader import parse_yaml
 
 

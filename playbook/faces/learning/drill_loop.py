@@ -8,7 +8,7 @@ from rich.console import Console
 from rich.text import Text
 
 from playbook.errors import PlaybookError
-from playbook.faces.drill_screen import (
+from playbook.faces.learning.drill_screen import (
     HELP,
     fact,
     looks,
@@ -18,7 +18,7 @@ from playbook.faces.drill_screen import (
     print_looks,
     print_suspects,
 )
-from playbook.faces.replies import ask
+from playbook.faces.learning.replies import ask
 from playbook.faces.words import Words
 from playbook.workflow.learning.drill import MENU, Drill, Game
 from playbook.workflow.learning.quiz_cards import dice

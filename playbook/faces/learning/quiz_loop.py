@@ -11,9 +11,9 @@ from rich.console import Console
 from rich.text import Text
 
 from playbook.errors import PlaybookError
-from playbook.faces.countdown import Countdown
-from playbook.faces.quiz_screen import HELP, print_card, print_interview_question, print_mark, print_sat
-from playbook.faces.replies import Reply, ask, ask_many
+from playbook.faces.learning.countdown import Countdown
+from playbook.faces.learning.quiz_screen import HELP, print_card, print_interview_question, print_mark, print_sat
+from playbook.faces.learning.replies import Reply, ask, ask_many
 from playbook.faces.words import ENGLISH, Words
 from playbook.workflow.learning.interview import MINUTES, Sat, sit
 from playbook.workflow.learning.progress import Progress

@@ -1,0 +1,1 @@
+"""Quiz, interview and drill as they are shown, asked and printed."""
