@@ -713,6 +713,64 @@ SOLVER:
   MAX_ITER: 270000
 """,
     ),
+    "opennmt": (
+        "transformer.yml",
+        """\
+seed: 3435
+train_steps: 500000
+warmup_steps: 8000
+hidden_size: 512
+layers: 6
+optim: adam
+adam_beta2: 0.998
+decay_method: noam
+learning_rate: 2.0
+max_grad_norm: 0.0
+batch_size: 4096
+batch_type: tokens
+""",
+    ),
+    "big_vision": (
+        "vit.py",
+        """\
+import ml_collections as mlc
+
+
+def get_config():
+  config = mlc.ConfigDict()
+  config.batch_size = 1024
+  config.num_epochs = 90
+  config.grad_clip_norm = 1.0
+  config.optax_name = 'scale_by_adam'
+  config.lr = 0.001
+  config.wd = 0.0001
+  config.schedule = dict(warmup_steps=10_000, decay_type='cosine')
+  return config
+""",
+    ),
+    "speechbrain": (
+        "ctc.yaml",
+        """\
+seed: 1986
+__set_seed: !apply:torch.manual_seed [!ref <seed>]
+number_of_epochs: 1
+lr: 0.9
+batch_size: 6
+precision: fp32
+model_opt_class: !name:torch.optim.Adadelta
+   lr: !ref <lr>
+   rho: 0.95
+   eps: 1.e-8
+""",
+    ),
+    "torchvision": (
+        "resnet.sh",
+        """\
+torchrun --nproc_per_node=8 train.py\\
+    --model resnet50 --batch-size 128 --lr 0.5 --lr-scheduler cosineannealinglr --lr-warmup-epochs 5\\
+    --epochs 600 --weight-decay 0.00002 --norm-weight-decay 0.0 --mixup-alpha 0.2
+""",
+    ),
     "ldm": (
         "latent.yaml",
         """\

@@ -14,7 +14,7 @@ from typing import Any
 
 from playbook.findings import Evidence, Finding, Scan
 from playbook.knowledge.entries import ConfigRule, Signal
-from playbook.series import Event
+from playbook.series import Event, Origin, Setting
 
 # A finding below this is mentioned to people, but moves no probability.
 MIN_CONFIDENCE = 0.5
@@ -35,9 +35,14 @@ QUIET = 0.8
 
 
 def observe(
-    signals: Mapping[str, Signal], scans: Iterable[Scan], events: Sequence[Event], config: Mapping[str, Any]
+    signals: Mapping[str, Signal],
+    scans: Iterable[Scan],
+    events: Sequence[Event],
+    config: Mapping[str, Any],
+    settings: Iterable[Setting] = (),
 ) -> list[Evidence]:
-    """One Evidence per signal that the data answer, in the order of signal ids."""
+    """One Evidence per signal that the data answer, by signal ids; `settings` say where `config` stands."""
+    places = {setting.name: setting.origin for setting in settings}
     by_detector = {scan.detector: scan for scan in scans}
     flat = flatten(config)
     texts = list(dict.fromkeys(event.text for event in events))
@@ -45,7 +50,8 @@ def observe(
     found = []
     for name in sorted(signals):
         signal = signals[name]
-        candidates = [from_scans(signal, by_detector), _from_log(signal, texts, first_event), from_config(signal, flat)]
+        candidates = [from_scans(signal, by_detector), _from_log(signal, texts, first_event)]
+        candidates.append(from_config(signal, flat, places))
         known = [item for item in candidates if item is not None]
         if known:
             found.append(max(known, key=lambda e: e.confidence))
@@ -159,7 +165,7 @@ def foreign(name: str) -> bool:
     return any(_BESIDE.fullmatch(part) for part in name.split(".")[:-1])
 
 
-def from_config(signal: Signal, flat: Mapping[str, Any]) -> Evidence | None:
+def from_config(signal: Signal, flat: Mapping[str, Any], places: Mapping[str, Origin] | None = None) -> Evidence | None:
     """The answer of the run's configuration: the first rule and key that fit."""
     for rule in signal.config:
         for key in rule.keys:
@@ -168,7 +174,8 @@ def from_config(signal: Signal, flat: Mapping[str, Any]) -> Evidence | None:
                 continue
             outcome = rule_outcome(rule, hit[1])
             if outcome is not None:
-                return Evidence(signal.id, outcome, "config", f"{hit[0]} = {hit[1]}", confidence=0.97)
+                origin = (places or {}).get(hit[0])
+                return Evidence(signal.id, outcome, "config", f"{hit[0]} = {hit[1]}", confidence=0.97, origin=origin)
     return None
 
 

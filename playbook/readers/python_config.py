@@ -22,7 +22,7 @@ from playbook.readers.source import Source
 NAME = "python"
 TITLE = "Configuration in Python (parsed, never run)"
 
-_SETS = re.compile(r"^[ \t]*([A-Za-z_]\w*)(?:\s*:\s*[\w\[\], .|]+)?\s*=[^=]", re.MULTILINE)
+_SETS = re.compile(r"^[ \t]*(?:[A-Za-z_]\w*\.)*([A-Za-z_]\w*)(?:\s*:\s*[\w\[\], .|]+)?\s*=[^=]", re.MULTILINE)
 _NAMED = re.compile(r"[(,\s]([a-z_]\w*)\s*=\s*[\w\[({\"'.-]")
 _OPTION = re.compile(r"add_argument\(\s*[\"']--([\w-]+)")
 _DEEP = 12

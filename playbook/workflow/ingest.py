@@ -13,6 +13,7 @@ from playbook.engine.value import RunSize
 from playbook.findings import Evidence, Finding, Scan
 from playbook.knowledge.loader import Book
 from playbook.series import Run
+from playbook.workflow.preflight.recipe import Recipe, settings_of
 
 # Symptoms that are called an incident only when the detector is this sure: warnings on healthy runs cost trust.
 INCIDENT = 0.7
@@ -93,7 +94,7 @@ def look(run: Run, book: Book) -> Ingested:
 
     with np.errstate(over="ignore", invalid="ignore"):  # 1e308 minus -1e308: the detectors reckon with infinities
         scans = tuple(detectors.scan(run))
-    return Ingested(run, scans, tuple(observe(book.signals, scans, run.events, run.config)))
+    return Ingested(run, scans, tuple(observe(book.signals, scans, run.events, run.config, run.settings)))
 
 
 def run_size(run: Run) -> RunSize:
@@ -102,7 +103,7 @@ def run_size(run: Run) -> RunSize:
 
     flat = flatten(run.config)
     gpus = next((n for key in _GPU_KEYS if (n := _number(lookup(flat, key)))), 0)
-    gpus = gpus or len(run.ranks)
+    gpus = gpus or Recipe(settings_of(run.config, run.settings)).world or len(run.ranks)
     times = run.one("step_time")
     seconds = 0.0
     if times is not None and len(times):

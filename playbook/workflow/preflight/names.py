@@ -62,7 +62,7 @@ NAMES: dict[str, tuple[str, ...]] = {
         """
     ),
     "warmup_samples": _words("lr_warmup_samples"),
-    "warmup_epochs": _words("warmup_epochs"),
+    "warmup_epochs": _words("warmup_epochs lr_warmup_epochs"),
     "steps": _words(
         """
         max_steps train_iters max_train_steps num_train_steps total_steps train_steps max_iters max_update
@@ -158,6 +158,7 @@ OF_IMAGES = _words(
 # Trainers whose optimizer is Adam unless they say another.
 OF_ADAM = _words(
     """
+    num_train_epochs lr_warmup_steps max_train_steps
     adam_beta1 adam_epsilon adam_eps per_device_train_batch_size lr_decay_style micro_batch_size
     """
 )

@@ -21,8 +21,10 @@ from playbook.workflow.preflight.names import NAMES, OF_A_POLICY, OF_ADAM, OF_IM
 _SIZE = re.compile(r"(?<![0-9a-z.])(?:(\d+)x)?(\d+(?:\.\d+)?|0_\d+)(b|m)(?![a-z0-9])(?!-?tok)", re.IGNORECASE)
 _STEPS = re.compile(r"(\d+(?:\.\d+)?(?:e\d+)?)(?:ba)?", re.IGNORECASE)
 _PAIR = re.compile(r"[\[(]?\s*([\d.eE+-]+)\s*,\s*([\d.eE+-]+)")
+_SCHEDULES = ("decay_method", "lr_scheduler", "lr_scheduler_type", "scheduler", "schedule", "lr_policy")
 _OFF = frozenset(("", "none", "null", "false", "no", "0", "0.0"))
-_ADAM = ("adam", "lamb", "lion", "sophia", "muon", "adafactor", "sgd", "lars", "rmsprop", "momentum", "shampoo", "soap")
+# Kinds of optimizers as their names hold them, the surest first.
+_KINDS = ("noam", "dadapt", "prodigy", "adam", "lamb", "lion", "sophia", "muon", "adafactor", "sgd", "lars", "rmsprop")
 
 
 @dataclass(frozen=True)
@@ -106,7 +108,9 @@ class Recipe:
     def optimizer(self) -> str:
         """adam, sgd, lion ...; adam where its moments or a trainer of its default are named; empty where nothing is."""
         said = self.text("optimizer")
-        kind = next((kind for kind in _ADAM if kind in said), "")
+        kind = next((kind for kind in _KINDS if kind in said), "")
+        if any("noam" in str(s.value).lower() for s in map(self.key, _SCHEDULES) if s is not None):
+            return "noam"  # its rate is a factor
         moments = self.get("beta2") or self.get("betas") or self.key(*OF_ADAM)
         return kind or ("adam" if moments is not None else "")
 
@@ -186,6 +190,9 @@ class Recipe:
         given = self.key(*START_FROM)
         if given is not None and str(given.value).lower() not in (*_OFF, "pt", "pretrain", "scratch"):
             return True
+        named = self.key("model")
+        if named is not None and re.fullmatch(r"[A-Za-z]\w*/[\w.-]+", str(named.value)):
+            return True  # an organisation's model on a hub
         stage = self.key("stage")
         if stage is not None and str(stage.value).lower() in ("sft", "dpo", "rm", "ppo", "kto", "grpo", "orpo"):
             return True
@@ -194,6 +201,12 @@ class Recipe:
             return True
         load, save = self.key("load"), self.key("save")
         return load is not None and isinstance(load.value, str) and (save is None or load.value != save.value)
+
+    @cached_property
+    def goes_on(self) -> bool:
+        """Pre-training that goes on from the weights of another: large batches, rates as from scratch."""
+        stage = self.key("stage")
+        return (stage is not None and str(stage.value) in ("pt", "pretrain")) or (self.tokens or 0) >= 500_000
 
     @cached_property
     def policy(self) -> bool:

@@ -16,12 +16,15 @@ SUBNORMAL = 6e-8  # the smallest number above 0 that fp16 holds
 LARGE = 1_000_000  # tokens an update from which a language model needs a warm-up and a beta2 below 0.999
 MANY = 4_096  # samples an update, the same where the length is not known
 # Optimizer -> the rate above which something else than training was meant.
-HIGHEST = {"adam": 0.01, "lion": 0.003, "lamb": 0.1, "adafactor": 0.2, "sgd": 10.0, "lars": 50.0, "muon": 0.5}
-# (parameters, highest rate of a language model from scratch under AdamW): three times what is published, or more.
-BY_SIZE = ((100e9, 5e-4), (30e9, 1e-3), (3e9, 1.1e-3), (0.8e9, 1.9e-3), (0.05e9, 5e-3))
-TUNED, ADAPTED, POLICY = 3e-4, 1.5e-3, 5e-5  # of models of 3B parameters and more
+HIGHEST = {"adam": 0.01, "lion": 0.003, "lamb": 0.1, "adafactor": 1.5, "sgd": 10.0, "lars": 50.0, "muon": 0.5}
+# (parameters, rate of a language model from scratch under AdamW): above all that is published.
+BY_SIZE = ((100e9, 5e-4), (3e9, 9e-4), (0.8e9, 1.9e-3), (0.05e9, 5e-3))
+# (from here on it is uncommon, from here on above all that is published), for 3B parameters and more.
+TUNED, ADAPTED, POLICY = (1e-4, 3e-4), (1e-3, 1.5e-3), (1e-5, 5e-5)
+OF_HF = ("per_device_train_batch_size", "num_train_epochs", "logging_strategy", "save_strategy", "lr_scheduler_type")
 SCALERS = ("use_grad_scaler", "grad_scaler", "use_scaler", "grad_scaler.enabled", "dynamic_loss_scale")
 SMALL = 3  # times as much below them
+EXACT = 1 - 1e-9  # 0.0003 and 3 * 0.0001 are the same rate
 
 
 def learning_rate(recipe: Recipe) -> Iterator[Found]:
@@ -42,8 +45,8 @@ def learning_rate(recipe: Recipe) -> Iterator[Found]:
         yield Found(
             "bad", f"{said} with {recipe.optimizer or 'any optimizer'}, where at most {most or 50:g} is known", setting
         )
-    elif recipe.optimizer in ("", "adam") and (limit := _limit(recipe)) is not None and rate >= limit[0]:
-        yield Found("bad", f"{said}, {limit[1]}", setting)
+    elif recipe.optimizer in ("", "adam") and (limit := _limit(recipe)) is not None and rate >= limit[0] * EXACT:
+        yield Found("bad" if rate >= limit[1] * EXACT else "warn", f"{said}, {limit[2]}", setting)
     elif rate == 0:
         yield Found("ok", said, setting)
     elif rate < 1e-9:
@@ -52,23 +55,29 @@ def learning_rate(recipe: Recipe) -> Iterator[Found]:
         yield Found("ok", said, setting)
 
 
-def _limit(recipe: Recipe) -> tuple[float, str] | None:
-    """The rate that is too high here, and in words why."""
+def _limit(recipe: Recipe) -> tuple[float, float, str] | None:
+    """The rates that are uncommon and too high here, and in words why."""
     size = recipe.size
     if size is None:
         return None
     what, more = f"{size / 1e9:.3g}B parameters", 1 if size >= 2.9e9 else SMALL
     if size >= 0.9e9 and recipe.adapter:
-        return more * ADAPTED, f"adapters on {what} take 1e-5 to {more * 5e-4:.0e}"
+        return more * ADAPTED[0], more * ADAPTED[1], f"adapters on {what} take 1e-5 to {more * 5e-4:.0e}"
     if size >= 0.9e9 and recipe.policy:
-        return more * POLICY, f"reinforcement learning or preferences on {what} take 1e-7 to {more * 1e-5:.0e}"
-    if size >= 0.9e9 and recipe.tuned and not recipe.images:
-        return more * TUNED, f"fine-tuning of {what} takes 1e-6 to {more * 1e-4:.0e}"
+        most = f"{more * 5e-6:.0e}"
+        return (
+            more * POLICY[0],
+            more * POLICY[1],
+            f"reinforcement learning or preferences on {what} take 1e-7 to {most}",
+        )
+    if size >= 0.9e9 and recipe.tuned and not recipe.images and not recipe.goes_on:
+        return more * TUNED[0], more * TUNED[1], f"fine-tuning of {what} takes 1e-6 to {more * 5e-5:.0e}"
     if not recipe.language_pretraining or recipe.on("use_mup", "mup"):
         return None
-    for least, most in BY_SIZE:
+    for least, most_known in BY_SIZE:
         if size >= least:
-            return most, f"pre-training of {what} is published with {most / 15:.1g} to {most / 2.5:.1g}"
+            text = f"pre-training of {what} is published with {most_known / 15:.1g} to {most_known / 2:.1g}"
+            return most_known, most_known, text
     return None
 
 
@@ -256,7 +265,10 @@ def clipping(recipe: Recipe) -> Iterator[Found]:
     if ".gradient_clipping." in f".{setting.name}" and not setting.name.endswith("clipping_threshold"):
         return  # an object where DeepSpeed takes a number: the rule of the item names it
     end = setting.name.rsplit(".", 1)[-1]
-    language = recipe.language_pretraining or (end in ("max_grad_norm", "gradient_clipping") and not recipe.images)
+    large = recipe.size is not None and recipe.size >= 0.9e9
+    trainer = end == "gradient_clipping" or (end == "max_grad_norm" and recipe.key(*OF_HF) is not None)
+    usual = trainer and not recipe.images
+    language = recipe.language_pretraining or large or usual
     off = value == 0 or str(setting.value).lower() in ("none", "false", "off", "inf", "infinity")
     if isinstance(setting.value, bool) and setting.value:
         return
