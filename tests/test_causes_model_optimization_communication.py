@@ -110,3 +110,12 @@ def test_hard_facts() -> None:
     assert ("parallelism", "single") in impossible("network-link-flap")
     # Offload races happen on one GPU, and a group of one rank still runs the collective library (nccl-1950).
     assert not impossible("offload-copy-race") and not impossible("collective-library-defect")
+
+
+def test_two_engines_that_disagree_are_told_from_a_step_that_is_too_large() -> None:
+    """Both let the ratio of a policy drift; the rate tells which it is."""
+    drifts = {"loss-shape": "silent-degradation", "rl-training": "yes", "rl-importance-ratio": "drifts"}
+    at_no_rate = believe(drifts | {"lower-lr-removes-it": "no", "present-at-first-step": "yes"})
+    at_a_lower_rate = believe(drifts | {"lower-lr-removes-it": "yes", "present-at-first-step": "no"})
+    assert probability(at_no_rate, "rollout-engine-disagrees") > 5 * probability(at_no_rate, "rl-policy-step-too-large")
+    assert probability(at_a_lower_rate, "rl-policy-step-too-large") > 0.75
