@@ -19,7 +19,7 @@ from rich.console import Console
 from playbook import places
 from playbook.errors import PlaybookError
 from playbook.faces.cli import run
-from playbook.faces.curves import as_svg, as_text
+from playbook.faces.learning.curves import as_svg, as_text
 from playbook.faces.learning.quiz_loop import interview as ask_interview
 from playbook.faces.learning.quiz_loop import run as ask_cards
 from playbook.faces.learning.quiz_screen import HELP, print_card

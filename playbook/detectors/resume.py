@@ -45,13 +45,7 @@ Z = 5.0  # of the difference of the two medians
 RISE = math.log(1.03)
 LARGE = math.log(1.2)
 NEAR_FIRST = 0.1  # relative distance to the first loss of all that counts as being back there
-ECHO_ROWS, ECHO, ECHO_SHORT = (
-    32,
-    0.75,
-    0.9,
-)  # correlation of the noise with that of other steps, for long and short segments
-
-
+ECHO_ROWS, ECHO, ECHO_SHORT = 32, 0.75, 0.9  # correlation of the noise with that of other steps, long and short
 PAIRS, PAIRS_MOST = 6, 64  # steps trained twice that are compared
 PAIRED, UNPAIRED, UNPAIRED_ROWS = 0.6, 0.2, 24  # correlation of the rows of steps trained twice: same, other batches
 EQUAL = 2e-3  # relative: the first row of the same weights and batch (kernels and reductions may differ in order)
@@ -74,68 +68,32 @@ def look(shared: Shared) -> Scan:
 
 
 def _judged(shared: Shared, seg: Segment) -> list[Finding]:
-    loss, dom = shared.loss, shared.domain
+    """What one restart of the steps did."""
+    loss = shared.loss
     assert loss is not None
     own = seg.lo + np.flatnonzero(shared.good[seg.lo : seg.hi])
     if not len(own):
         return []
     index, step = int(own[0]), int(loss.steps[own[0]])
-    back = int(loss.steps[seg.lo - 1]) - step
+    back = float(int(loss.steps[seg.lo - 1]) - step)
     if seg.kind == "rewrite":
         text = f"steps from {step} on are written again with the same values: a second writer or a copy of the log"
-        return [finding(NAME, "two-writers", loss, index, text, 0.85, numbers={"steps_back": float(back)})]
+        return [finding(NAME, "two-writers", loss, index, text, 0.85, numbers={"steps_back": back})]
     if seg.kind == "init":
         text = f"steps begin again at {step} with a loss of {stats.number(float(loss.values[index]))}: a fresh start"
-        return [finding(NAME, "restart-from-init", loss, index, text, 0.6, numbers={"steps_back": float(back)})]
+        return [finding(NAME, "restart-from-init", loss, index, text, 0.6, numbers={"steps_back": back})]
     if len(seg.before) < 3:
         return []
-    x_before, x_after = dom.x(loss.values[seg.before[-BEFORE:]]), dom.x(loss.values[own[:AFTER]])
-    old, new = float(np.median(x_before)), float(np.median(x_after))
-    # rows that go on falling: what the level would be by now, from the last rows
-    drift = stats.slope(x_before) * len(x_before) / 2.0 if len(x_before) >= 8 else 0.0
-    expected = old + min(drift, 0.0)
-    sigma = max(stats.diff_sigma(dom.x(loss.values[seg.before[-256:]])), stats.mad_sigma(x_before), 1e-4)
-    scale = 1.25 * sigma * math.sqrt(1.0 / len(x_before) + 1.0 / len(x_after))
-    rise = new - expected
-    z = rise / scale
     pairs = _paired(shared, seg, own)
-    if len(own) >= 2 * AFTER and not _same_rate(shared, seg):
-        # another learning rate shows in the rows that follow, not in the first ones
-        later = dom.x(loss.values[own[AFTER : AFTER + LATER]])
-        rise = max(rise, float(np.median(later)) - expected)
-        z = rise / (1.25 * sigma * math.sqrt(1.0 / len(x_before) + 1.0 / len(later)))
-        new = expected + rise
-    if pairs is not None and pairs.same_batches and (pairs.rise > 0) == (rise > 0) and abs(pairs.z) > abs(z):
-        rise, z = pairs.rise, pairs.z
-    n = stats.number
-    before, after = dom.value(expected), dom.value(new)
-    numbers = {"level_before": before, "level_after": after, "z": z, "steps_back": float(back), "rise": rise}
-    numbers["times"] = after / before if before else 0.0
-    first = (
-        float(loss.values[seg.before[0]])
-        if len(seg.before) < 4096
-        else float(loss.values[np.flatnonzero(shared.good)[0]])
-    )
-    came_down = abs(first) > 0 and (first - before) > 0.2 * abs(first) and z > Z
-    if came_down and float(np.median(loss.values[own[:3]])) > first - NEAR_FIRST * abs(first) and rise > LARGE:
-        text = f"after the resume at step {step} the loss is {n(after)}, near its first {n(first)} (before {n(before)})"
-        return [finding(NAME, "to-initial", loss, index, text, 0.93, numbers=numbers)]
-    out: list[Finding] = []
-    if z > Z and rise > RISE and (rise > LARGE or z > 2 * Z or rise > math.log(1.06)):
-        text = f"after the resume at step {step} the loss is {n(after)}, before it {n(before)} ({z:.0f} sigma)"
-        sure = 0.9 if rise > LARGE and z > 2 * Z else 0.76 if len(x_after) >= 4 else 0.65
-        if shared.no_measure or not dom.log:
-            sure = min(sure, MENTION)
-        out.append(finding(NAME, "jump", loss, index, text, sure, numbers=numbers))
-    else:
-        text = f"after the resume at step {step} the loss goes on at {n(after)} (before {n(before)})"
-        out.append(finding(NAME, "clean", loss, index, text, 0.9 if len(own) >= 3 else 0.6, numbers=numbers))
-    departs = pairs is not None and pairs.first <= EQUAL and pairs.rise > RISE / 2 and pairs.z > Z
-    if pairs is not None and departs and _same_rate(shared, seg) and _same_gradient(shared, step):
-        text = f"step {step} gives the same loss as before the resume, the {pairs.count - 1} steps after it are off by"
-        text += f" {math.expm1(min(pairs.rise, 50.0)):.1%} (median): the update is another"
-        out.append(finding(NAME, "update-differs", loss, index, text, 0.8, numbers={**numbers, "rise": pairs.rise}))
+    change = _change(shared, seg, own, pairs)
+    numbers = {"level_before": change.before, "level_after": change.after, "z": change.z, "steps_back": back}
+    numbers |= {"rise": change.rise, "times": change.after / change.before if change.before else 0.0}
+    if found := _back_at_first(shared, seg, own, change, numbers):
+        return [found]
+    out = [_level(shared, own, change, numbers)]
     if pairs is not None:
+        if found := _other_update(shared, seg, index, pairs, numbers):
+            out.append(found)
         out += _batches(loss, index, pairs)
     if echo := _echo(shared, seg, own):
         lag, strength = echo
@@ -145,6 +103,87 @@ def _judged(shared: Shared, seg: Segment) -> list[Finding]:
         more = {**numbers, "lag": float(lag), "correlation": strength}
         out.append(finding(NAME, "repeated-samples", loss, index, text, 0.75, numbers=more))
     return out
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """Levels of the loss: before a resume (what it would be by now) and after it; the rise in x, its z, rows after."""
+
+    before: float
+    after: float
+    rise: float
+    z: float
+    rows: int
+
+
+def _change(shared: Shared, seg: Segment, own: np.ndarray, pairs: Pairs | None) -> Change:
+    loss, dom = shared.loss, shared.domain
+    assert loss is not None
+    x_before, x_after = dom.x(loss.values[seg.before[-BEFORE:]]), dom.x(loss.values[own[:AFTER]])
+    old, new = float(np.median(x_before)), float(np.median(x_after))
+    # rows that go on falling: what the level would be by now, from the last rows
+    drift = stats.slope(x_before) * len(x_before) / 2.0 if len(x_before) >= 8 else 0.0
+    expected = old + min(drift, 0.0)
+    sigma = max(stats.diff_sigma(dom.x(loss.values[seg.before[-256:]])), stats.mad_sigma(x_before), 1e-4)
+    rise = new - expected
+    z = rise / (1.25 * sigma * math.sqrt(1.0 / len(x_before) + 1.0 / len(x_after)))
+    if len(own) >= 2 * AFTER and not _same_rate(shared, seg):
+        # another learning rate shows in the rows that follow, not in the first ones
+        later = dom.x(loss.values[own[AFTER : AFTER + LATER]])
+        rise = max(rise, float(np.median(later)) - expected)
+        z = rise / (1.25 * sigma * math.sqrt(1.0 / len(x_before) + 1.0 / len(later)))
+        new = expected + rise
+    if pairs is not None and pairs.same_batches and (pairs.rise > 0) == (rise > 0) and abs(pairs.z) > abs(z):
+        rise, z = pairs.rise, pairs.z
+    return Change(dom.value(expected), dom.value(new), rise, z, len(x_after))
+
+
+def _back_at_first(
+    shared: Shared, seg: Segment, own: np.ndarray, change: Change, numbers: dict[str, float]
+) -> Finding | None:
+    """The weights of the beginning: a loss that had come down is back at the first one of all."""
+    loss = shared.loss
+    assert loss is not None
+    begin = seg.before[0] if len(seg.before) < 4096 else np.flatnonzero(shared.good)[0]
+    first = float(loss.values[begin])
+    came_down = abs(first) > 0 and (first - change.before) > 0.2 * abs(first) and change.z > Z
+    near = float(np.median(loss.values[own[:3]])) > first - NEAR_FIRST * abs(first)
+    if not (came_down and near and change.rise > LARGE):
+        return None
+    n = stats.number
+    text = (
+        f"after the resume at step {int(loss.steps[own[0]])} the loss is {n(change.after)}, near its first {n(first)}"
+    )
+    return finding(NAME, "to-initial", loss, int(own[0]), f"{text} (before {n(change.before)})", 0.93, numbers=numbers)
+
+
+def _level(shared: Shared, own: np.ndarray, change: Change, numbers: dict[str, float]) -> Finding:
+    """Whether the loss goes on at its level or jumps above it."""
+    loss = shared.loss
+    assert loss is not None
+    n, index, step = stats.number, int(own[0]), int(loss.steps[own[0]])
+    rise, z = change.rise, change.z
+    if z > Z and rise > RISE and (rise > LARGE or z > 2 * Z or rise > math.log(1.06)):
+        text = f"after the resume at step {step} the loss is {n(change.after)}, before it {n(change.before)}"
+        sure = 0.9 if rise > LARGE and z > 2 * Z else 0.76 if change.rows >= 4 else 0.65
+        if shared.no_measure or not shared.domain.log:
+            sure = min(sure, MENTION)
+        return finding(NAME, "jump", loss, index, f"{text} ({z:.0f} sigma)", sure, numbers=numbers)
+    text = f"after the resume at step {step} the loss goes on at {n(change.after)} (before {n(change.before)})"
+    return finding(NAME, "clean", loss, index, text, 0.9 if len(own) >= 3 else 0.6, numbers=numbers)
+
+
+def _other_update(shared: Shared, seg: Segment, index: int, pairs: Pairs, numbers: dict[str, float]) -> Finding | None:
+    """The first step after the resume is the same as before, and the ones that follow are not."""
+    loss = shared.loss
+    assert loss is not None
+    step = int(loss.steps[index])
+    departs = pairs.first <= EQUAL and pairs.rise > RISE / 2 and pairs.z > Z
+    if not (departs and _same_rate(shared, seg) and _same_gradient(shared, step)):
+        return None
+    text = f"step {step} gives the same loss as before the resume, the {pairs.count - 1} steps after it are off by"
+    text += f" {math.expm1(min(pairs.rise, 50.0)):.1%} (median): the update is another"
+    return finding(NAME, "update-differs", loss, index, text, 0.8, numbers={**numbers, "rise": pairs.rise})
 
 
 @dataclass(frozen=True, slots=True)

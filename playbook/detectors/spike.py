@@ -92,36 +92,41 @@ def confidence(shared: Shared, seg: Segment, e: Excursion) -> float:
     """How sure it is that an excursion is a fault; 0.0 for none at all."""
     if ordinary(seg, e):
         return 0.0
+    sure = _by_its_form(e, shared.domain.log)
+    return min(sure, MENTION) if _health_explains(shared, e) else sure
+
+
+def _by_its_form(e: Excursion, log: bool) -> float:
+    """How much an excursion looks like a fault by itself: how far it rises, and what becomes of it."""
     big = e.rise >= RISE_BIG
     if not e.lasting:
-        sure = 0.88 if big else 0.75
-        if not shared.domain.log and e.rows <= 5:
-            sure = MENTION  # losses that cross zero (SI-SNR, policy losses) have single hard samples of any size
-    elif e.broken or e.after_rise >= RISE_BIG:
-        sure = 0.92
-    elif e.rise >= 3.0 * max(e.after_rise, 1e-9) and big:
-        sure = 0.88  # it overshot and settled above its level
-    elif big:
-        sure = 0.85
-    elif e.z >= Z_OVERSHOT and e.rise >= min(2.0 * max(e.after_rise, 1e-9), LEAP_UP):
-        sure = 0.72  # far beyond the noise, and it comes down from there: no switch of the data
-    else:
-        # a step to a new level without overshoot is what a switch of the data looks like
-        sure = 0.78 if e.after_rise >= 0.9 else 0.72 if e.after_rise >= 0.336 else MENTION
-        if e.after_rise < SWITCH and (e.recovered or e.final_rise < 0.7 * e.after_rise):
-            sure = min(sure, MENTION)
-    came_down = e.recovered or e.final_rise < 0.25 * e.after_rise
+        if not log and e.rows <= 5:
+            return MENTION  # losses that cross zero (SI-SNR, policy losses) have single hard samples of any size
+        return 0.88 if big else 0.75
+    if e.broken or e.after_rise >= RISE_BIG:
+        return 0.92
+    if big:
+        return 0.88 if e.rise >= 3.0 * max(e.after_rise, 1e-9) else 0.85  # the former overshot and settled
+    if e.z >= Z_OVERSHOT and e.rise >= min(2.0 * max(e.after_rise, 1e-9), LEAP_UP):
+        return 0.72  # far beyond the noise, and it comes down from there: no switch of the data
+    # a step to a new level without overshoot is what a switch of the data looks like
+    if e.after_rise < SWITCH and (e.recovered or e.final_rise < 0.7 * e.after_rise):
+        return MENTION
+    return 0.78 if e.after_rise >= 0.9 else 0.72 if e.after_rise >= 0.336 else MENTION
+
+
+def _health_explains(shared: Shared, e: Excursion) -> bool:
+    """Whether something that healthy runs do lifts the loss like this, or another detector tells it."""
     loss = shared.loss
+    came_down = e.recovered or e.final_rise < 0.25 * e.after_rise
     restarts = loss is not None and shared.lr_restarts(int(loss.steps[e.start]), 100.0)
     if restarts and (came_down or e.after_rise < RISE_BIG) and not e.broken:
-        sure = min(sure, MENTION)  # a warm restart lifts the loss in health
+        return True  # a warm restart
     if not e.lasting and shared.mean_of_epoch and shared.begins_epoch(e.peak):
-        sure = min(sure, MENTION)  # the first rows of a mean over an epoch are single batches
+        return True  # the first rows of a mean over an epoch are single batches
     if e.lasting and not e.broken and e.build > CLIMB * (e.row + e.left):
-        sure = min(sure, MENTION)  # no jump: a climb, which has a detector of its own
-    if shared.no_measure:
-        sure = min(sure, MENTION)
-    return sure
+        return True  # no jump: a climb, which has a detector of its own
+    return shared.no_measure
 
 
 def _told(loss: Curve, e: Excursion, kind: str, sure: float) -> Finding:

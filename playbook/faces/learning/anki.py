@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from playbook.errors import PlaybookError, only_file, reason
-from playbook.faces.curves import as_svg
+from playbook.faces.learning.curves import as_svg
 from playbook.faces.words import ENGLISH, Words
 from playbook.workflow.learning.quiz import TEMPLATES
 from playbook.workflow.learning.quiz_cards import Card

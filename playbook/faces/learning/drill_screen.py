@@ -11,7 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from playbook.engine.value import Cost, cost_of
-from playbook.faces.curves import as_text
+from playbook.faces.learning.curves import as_text
 from playbook.faces.report import bar
 from playbook.faces.words import Words
 from playbook.workflow.learning.drill import Drill, Game

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from playbook.engine.value import cost_of
-from playbook.faces.curves import as_svg
+from playbook.faces.learning.curves import as_svg
 from playbook.faces.learning.drill_screen import alert_lines
 from playbook.faces.printable import Block, Grid, Heading, Image, Items, Lines, Para
 from playbook.faces.words import Words

@@ -10,7 +10,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from playbook.faces.curves import as_text
+from playbook.faces.learning.curves import as_text
 from playbook.faces.report import bar
 from playbook.faces.words import Words
 from playbook.knowledge.entries import LAYERS, SYMPTOMS

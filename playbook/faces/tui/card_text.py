@@ -7,7 +7,7 @@ from datetime import datetime
 
 from textual.content import Content
 
-from playbook.faces.curves import as_text
+from playbook.faces.learning.curves import as_text
 from playbook.faces.tui.widgets import bar, hanging
 from playbook.faces.words import Words
 from playbook.workflow.learning.interview import DEPTHS, Sat
