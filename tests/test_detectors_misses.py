@@ -333,3 +333,17 @@ def test_a_reward_that_rose_to_the_fall_and_fell_at_once() -> None:
     reward = reward + np.random.default_rng(7).normal(0, 0.1, 390)
     (fell,) = told(run(t, {"loss": np.abs(reward), "reward": reward}), "policy")
     assert fell.kind == "reward-falls" and abs((fell.step or 0) - 152) <= 6
+
+
+def test_where_the_steps_are_epochs_few_of_them_are_a_long_time() -> None:
+    t = np.arange(1, 31)
+    loss = np.where(t < 13, 1.6 * np.exp(-t / 3.0), 1.7 + 0.4 * np.exp(-(t - 13) / 3.0))
+    assert "early" in kinds(run(t, {"loss": loss}), "explosion")
+    for first in (1, 0):  # the logged epoch may be one behind the count of rows
+        (found,) = told(run(t, {"loss": loss, "epoch": t - 1 + first}), "explosion")
+        assert (found.kind, found.step) == ("late", 13)
+    flat = np.log(128) - 0.03 + np.random.default_rng(8).normal(0, 0.003, 30)
+    (scanned,) = scan(run(t, {"loss": flat, "epoch": t}, config={"vocab_size": 128}), ["plateau"])
+    assert [f.kind for f in scanned.findings if f.confidence >= INCIDENT] == ["uniform-output"]
+    (scanned,) = scan(run(t, {"loss": flat}, config={"vocab_size": 128}), ["plateau"])
+    assert not scanned.findings, "thirty updates of a warm-up"

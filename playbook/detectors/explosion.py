@@ -33,6 +33,7 @@ KINDS = ("early", "late")
 LEAST = 4  # rows
 EARLY_ROWS = 50  # rows after a fresh start
 EARLY_STEPS, EARLY_SHARE = 200, 0.05  # steps, or the share of the planned run: "soon after the start"
+EARLY_EPOCHS = 2  # where the steps are epochs: each is hundreds of updates
 FEW_ROWS = 20
 BURST, BURST_ROWS, BURST_AFTER = math.log(20.0), 10, 60  # height, rows in which it begins, and rows that must follow
 JUMP = math.log(1.3)  # the first row that is above everything before it by this much, for good
@@ -134,6 +135,8 @@ def _soon(shared: Shared, loss: Curve, seg: Segment, index: int) -> bool:
     done = int(loss.steps[index] - loss.steps[seg.lo])
     planned = shared.setting("max_steps", "train_iters", "total_steps", "max_train_steps", "num_training_steps")
     total = planned or float(loss.steps[seg.hi - 1] - loss.steps[seg.lo])
+    if shared.counts_epochs:
+        return done <= EARLY_EPOCHS
     return done <= EARLY_STEPS or done <= EARLY_SHARE * total or index - seg.lo <= 20
 
 

@@ -45,6 +45,7 @@ BLOCKS = 40  # of the run, to see whether the loss was lower in between
 DIP = 0.05  # of the level: lower in between by this is no plateau
 BAND = 0.015  # of ln(classes), known: standing there, a little excess or the skew of the labels included
 SETTLED, SETTLED_ROWS, SETTLED_STEPS = 0.4, 100, 150  # share of the run, rows and steps that a stand must last
+SETTLED_EPOCHS = 10  # rows, where each is an epoch
 GOES_ON = 0.004  # of the level: a descent over the second half of a stand that is none
 CRAWL_ROWS = 400  # and steps at least: word frequencies alone are learned in fewer
 MOVES_ANYTHING = 5e-3  # learning rate: no loss stays where it was under it, unless nothing arrives
@@ -82,7 +83,8 @@ def _in_line(shared: Shared, line: np.ndarray) -> list[Finding]:
     away, count = stats.nearest_uniform(middle, classes)
     blocks = stats.block_medians(v, max(5, n // BLOCKS))
     dipped = float(blocks.min()) < min(first, last) - max(DIP * abs(middle), 3.0 * stats.diff_sigma(blocks))
-    long = n >= LONG_ROWS and int(loss.steps[line[-1]] - loss.steps[line[0]]) >= LONG_STEPS
+    lasted = int(loss.steps[line[-1]] - loss.steps[line[0]])
+    long = n >= LONG_ROWS and (lasted >= LONG_STEPS or shared.counts_epochs)
     if not long or _warming(shared):
         return []
     if classes is not None and (stands := _stands(shared, line, v, classes)):
@@ -130,9 +132,10 @@ def _stands(shared: Shared, line: np.ndarray, v: np.ndarray, classes: int) -> Fi
     # a loss that was clearly lower once was blown up; else the guess is there from the first row
     before = blocks[: begin // size]
     learned = len(before) > 0 and float(before.min()) < uniform - 3.0 * BAND * uniform
-    if len(rest) < max(0.0 if learned else SETTLED * len(v), SETTLED_ROWS):
+    least, steps = (SETTLED_EPOCHS, 0) if shared.counts_epochs else (SETTLED_ROWS, SETTLED_STEPS)
+    if len(rest) < max(0.0 if learned else SETTLED * len(v), least) or uniform < 0.6:
         return None
-    if int(loss.steps[line[-1]] - loss.steps[line[begin]]) < SETTLED_STEPS or uniform < 0.6:
+    if int(loss.steps[line[-1]] - loss.steps[line[begin]]) < steps:
         return None
     half, quarter = rest[len(rest) // 2 :], max(3, len(rest) // 4)
     falls = float(np.median(rest[-2 * quarter : -quarter]) - np.median(rest[-quarter:]))

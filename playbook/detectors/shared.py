@@ -191,10 +191,16 @@ class Shared:
         return moves or self.has("kl")
 
     @cached_property
+    def counts_epochs(self) -> bool:
+        """True where the steps are epochs: each row sums up many updates, and all of them begin an epoch."""
+        epoch = self.curve("epoch")
+        return epoch is not None and len(epoch) >= 2 and float(np.ptp(epoch.values - epoch.steps)) == 0.0
+
+    @cached_property
     def epoch_starts(self) -> np.ndarray:
         """Steps at which the logged epoch counts one up."""
         epoch = self.curve("epoch")
-        if epoch is None or len(epoch) < 2:
+        if epoch is None or len(epoch) < 2 or self.counts_epochs:
             return np.zeros(0, dtype=np.int64)
         with np.errstate(invalid="ignore"):
             whole = np.floor(epoch.values + 1e-9)

@@ -33,15 +33,17 @@ def taker(rows: Rows) -> Taker:
     pending: list[tuple[int, dict[str, float], int]] = []
 
     def put_box() -> None:
-        values, box_values = dict(box), dict(box)
+        values = dict(box)
         box.clear()
         section[0] = ""
         if not any(wanted(key, {}) or text.is_metric(key) for key in values):
             return
         counter = next(iter(step_names(values)), None) or epoch_name(values)
         state["boxes"] += 1
-        step = box_values[counter] if counter is not None else float(state["boxes"])
-        rows.add(step, {key: value for key, value in values.items() if key != counter}, state["place"])
+        step = values[counter] if counter is not None else float(state["boxes"])
+        if counter is not None and counter != epoch_name(values):
+            del values[counter]
+        rows.add(step, values, state["place"])
 
     def put_line() -> None:
         if pending:
@@ -75,7 +77,8 @@ def taker(rows: Rows) -> Taker:
         count = _COUNT.match(told[counter])
         if count is None:
             return False
-        values = {
+        values = {counter: float(count[1])} if counter == epoch_name(header) else {}
+        values |= {
             name: text.value(hit[1])
             for name, value in told.items()
             if name != counter and (hit := _NUMBER.match(value.rstrip(":")))

@@ -34,6 +34,7 @@ class _Below:
     def __init__(self) -> None:
         self.at: int | None = None
         self.only = False  # one heading for the whole run: the bars count
+        self.epoch = False
         self.lines, self.place, self.pulse = 0, 0, 0
         self.total: int | None = None
         self.values: dict[str, float] = {}
@@ -45,7 +46,7 @@ def taker(rows: Rows) -> Taker:
 
     def put() -> None:
         if below.at is not None and any(map(text.is_metric, below.values)):
-            rows.add(below.at, below.values, below.place)
+            rows.add(below.at, below.values | ({"epoch": float(below.at)} if below.epoch else {}), below.place)
         below.values = {}
 
     def opened(at: int, all_: int | None) -> None:
@@ -100,6 +101,7 @@ def taker(rows: Rows) -> Taker:
             body = text.split(shown).body
             if hit := _HEADING.match(body):
                 opened(int(hit[1]), int(hit[2]) if hit[2] else None)
+                below.epoch = "poch" in hit[0].lower()
                 return False  # it may be notable as well
         if below.at is None:
             return False

@@ -167,6 +167,8 @@ def taker(rows: Rows) -> Taker:
                 for key, value in values.items()
                 if _wanted(key)
             }
+        elif place.kind == "epoch":
+            values.setdefault("epoch", float(step))
         if not _put(rows, step, values, number, line.rank, body):
             return False
         lane.batches = lane.batches or place.kind != "epoch"
