@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -17,7 +18,7 @@ from playbook.engine.belief import posterior
 from playbook.engine.diagnosis import diagnose
 from playbook.engine.explain import contradiction, leader
 from playbook.engine.observe import flatten, from_config, lookup, observe
-from playbook.engine.tables import SLIP, compile_book
+from playbook.engine.tables import SLIP, Tables, compile_book
 from playbook.engine.value import RunSize, cost_of, gains, options
 from playbook.errors import PlaybookError
 from playbook.findings import Evidence, Finding, Scan
@@ -145,6 +146,38 @@ def test_correlated_signals_are_discounted(tiny: Book) -> None:
     grouped = type(tables)(**{f: getattr(tables, f) for f in tables.__dataclass_fields__} | {"groups": same})
     h = tables.index("lr-peak")
     assert posterior(grouped, LR).marginal[h] < posterior(tables, LR).marginal[h]
+
+
+def _told(tiny: Book, outcome: str) -> Tables:
+    """The tables of a book where the shape of LR tells an outcome of grad-norm-before."""
+    told = {outcome: {"loss-shape": [LR[0].state]}}
+    entry = tiny.signals["grad-norm-before"].model_copy(update={"told_by": told})
+    signals = {**tiny.entries["signals"], "grad-norm-before": entry}
+    return compile_book(replace(tiny, entries={**tiny.entries, "signals": signals}), {})
+
+
+def test_what_another_signal_has_said_counts_for_less(tiny: Book) -> None:
+    plain, told = compile_book(tiny, {}), _told(tiny, "climbs")
+    h = plain.index("lr-peak")
+    before, after = posterior(plain, LR[:2]), posterior(told, LR[:2])
+    assert LR[0].signal == "loss-shape" and LR[1].state == "climbs"
+    assert posterior(plain, LR[:1]).marginal[h] < after.marginal[h] < before.marginal[h]
+    assert posterior(told, LR[1::-1]).marginal[h] == pytest.approx(after.marginal[h])
+
+
+def test_what_contradicts_another_signal_counts_in_full(tiny: Book) -> None:
+    plain, told = compile_book(tiny, {}), _told(tiny, "normal")
+    assert posterior(told, LR[:2]).marginal == pytest.approx(posterior(plain, LR[:2]).marginal)
+
+
+def test_what_is_told_already_is_hardly_worth_a_question(tiny: Book) -> None:
+    plain, told = compile_book(tiny, {}), _told(tiny, "climbs")
+    known = {"loss-shape"}
+    before, after = (gains(t, posterior(t, LR[:1]), known) for t in (plain, told))
+    assert after["grad-norm-before"] == pytest.approx(value_module.OTHER_THAN_TOLD * before["grad-norm-before"])
+    assert {k: v for k, v in after.items() if k != "grad-norm-before"} == pytest.approx(
+        {k: v for k, v in before.items() if k != "grad-norm-before"}
+    )
 
 
 def test_learned_counts_move_the_words(tiny: Book) -> None:

@@ -2,7 +2,8 @@
 
 A hypothesis is one cause, two causes at once, or a cause that the book does not know. Evidence enters as a ratio to
 the signal's background, so an unknown cause stays at 1. Signals of one group are views of one fact and are discounted
-together. Under a pair each observation is made by one of the two faults (an even mixture).
+together; what another signal has said already counts for less. Under a pair each observation is made by one of the two
+faults (an even mixture).
 """
 
 from __future__ import annotations
@@ -20,6 +21,8 @@ from playbook.findings import Evidence
 DISCOUNT = 0.5
 # Every log ratio is divided by this: authored words are more careful than the world. Judged on the development half.
 TEMPERATURE = 0.55
+# What another observation has said already counts as this share of an observation.
+TOLD = 0.4
 UNKNOWN_PRIOR = 0.03  # incidents whose cause no book has
 AUTHORED_PAIRS_PRIOR = 0.03  # two faults at once that the book names together
 OTHER_PAIRS_PRIOR = 0.01  # any other two faults at once
@@ -57,6 +60,8 @@ def posterior(tables: Tables, evidence: Iterable[Evidence]) -> Belief:
     used, unmapped = usable(tables, evidence)
     likelihoods = _likelihoods(tables, used)  # [e, h], relative to the background
     weights = group_weights(tables, [e.signal for e in used]) / TEMPERATURE
+    told = told_columns(tables, used)
+    weights *= [TOLD if tables.column(e.signal, e.state) in told else 1.0 for e in used]
     ratios = np.log(likelihoods) * weights[:, None]
     possible = np.asarray((likelihoods > RULES_OUT).all(axis=0))
     log_single = np.log(tables.prior * (1 - UNKNOWN_PRIOR - AUTHORED_PAIRS_PRIOR - OTHER_PAIRS_PRIOR)) + ratios.sum(
@@ -99,6 +104,18 @@ def group_weights(tables: Tables, signals: Sequence[str]) -> np.ndarray:
     """float64[e]: the share of its log ratio that each signal may bring, by how many of its group are known."""
     sizes = group_sizes(tables, signals)
     return np.array([sizes[tables.groups[s]] ** -DISCOUNT for s in signals], float)
+
+
+def told_columns(tables: Tables, used: Iterable[Evidence]) -> frozenset[int]:
+    """The outcomes k that are known from what other signals of `used` say."""
+    known = {tables.column(e.signal, e.state) for e in used}
+    return frozenset(k for k, others in tables.told_by.items() if not known.isdisjoint(others))
+
+
+def told_signals(tables: Tables, used: Iterable[Evidence]) -> frozenset[str]:
+    """The signals that `used` answers without naming them."""
+    told = told_columns(tables, used)
+    return frozenset(s for s, where in tables.columns.items() if any(where.start <= k < where.stop for k in told))
 
 
 def _likelihoods(tables: Tables, used: Sequence[Evidence]) -> np.ndarray:

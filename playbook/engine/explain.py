@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from playbook.engine.belief import Belief, group_sizes, posterior
+from playbook.engine.belief import Belief, group_sizes, posterior, told_signals
 from playbook.engine.tables import Tables
 from playbook.engine.value import exponent
 from playbook.findings import Evidence
@@ -94,10 +94,11 @@ def tipping(
         return None
     known = {e.signal for e in belief.used}
     sizes = group_sizes(tables, known)
+    settled = known | closed | told_signals(tables, belief.used)
     first = leading_class(belief)
     candidates = []
     for signal, where in tables.columns.items():
-        if signal in known or signal in closed:
+        if signal in settled:
             continue
         block = tables.likelihood[:, where]
         chance = belief.marginal @ block + belief.unknown * tables.background[where]

@@ -8,7 +8,7 @@ a little against it. The raters' view of each class is pooled in (`opinions`), c
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -52,6 +52,7 @@ class Tables:
     answered    {signal: how often an investigator can get it}, from its kind and the published cases
     class_start int[c], first cause of each class (for np.add.reduceat)
     couples     {(i, j): weight} authored pairs, i < j
+    told_by     {k: other columns that say as much}
     """
 
     causes: tuple[str, ...]
@@ -69,6 +70,7 @@ class Tables:
     linked: np.ndarray  # bool[h, signal]
     excluded: dict[tuple[str, str], tuple[int, ...]]  # (signal, outcome) -> causes that it rules out
     couples: dict[tuple[int, int], float]
+    told_by: dict[int, frozenset[int]]
 
     def column(self, signal: str, outcome: str) -> int | None:
         """Index k of an outcome; None where the book has no such signal or outcome."""
@@ -142,6 +144,7 @@ def compile_book(book: Book, learned: Counts | None = None) -> Tables:
         linked=linked,
         excluded=excluded,
         couples=_couples(causes, index),
+        told_by=_told_by(signals, columns, outcomes),
     )
 
 
@@ -249,3 +252,17 @@ def _couples(causes: list[Cause], index: Mapping[str, int]) -> dict[tuple[int, i
                 i, j = sorted((h, index[couple.cause]))
                 pairs[i, j] = 1.0
     return pairs
+
+
+def _told_by(
+    signals: list[Signal], columns: Mapping[str, slice], outcomes: Mapping[str, tuple[str, ...]]
+) -> dict[int, frozenset[int]]:
+    def places(name: str, wanted: Iterable[str]) -> list[int]:
+        return [columns[name].start + outcomes[name].index(o) for o in wanted if o in outcomes.get(name, ())]
+
+    return {
+        k: frozenset(other for name, wanted in others.items() for other in places(name, wanted))
+        for signal in signals
+        for outcome, others in signal.told_by.items()
+        for k in places(signal.id, [outcome])
+    }

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from playbook.engine.belief import DISCOUNT, TEMPERATURE, Belief, group_sizes
+from playbook.engine.belief import DISCOUNT, TEMPERATURE, Belief, group_sizes, told_signals
 from playbook.engine.tables import Tables
 from playbook.knowledge.entries import Signal
 
@@ -22,6 +22,8 @@ MINUTES_PER_GPU_HOUR = 1.2
 WAITING_WEIGHT = 0.5
 # Every question costs attention, however quick it is to answer.
 OVERHEAD_MINUTES = 0.5
+# How often the answer differs from what another signal has told already: only then is something learned.
+OTHER_THAN_TOLD = 0.1
 DANGER_MINUTES = {"none": 0.0, "slows": 2.0, "stops-the-run": 15.0, "changes-the-run": 10.0}
 # What a further signal of a cluster costs once its rerun has been made.
 READ_OFF_MINUTES = 1.0
@@ -97,9 +99,11 @@ def gains(tables: Tables, belief: Belief, known: Collection[str]) -> dict[str, f
     classes = np.vstack([np.add.reduceat(joint[:-1], tables.class_start, axis=0), joint[-1:]])
     after = _entropy(classes / np.maximum(classes.sum(axis=0), 1e-300))
     result: dict[str, float] = {}
+    told = told_signals(tables, belief.used)
     for signal, where in tables.columns.items():
         if signal not in known:
-            result[signal] = max(0.0, float(prior_entropy - predictive[where] @ after[where]))
+            bits = max(0.0, float(prior_entropy - predictive[where] @ after[where]))
+            result[signal] = OTHER_THAN_TOLD * bits if signal in told else bits
     return result
 
 

@@ -152,6 +152,7 @@ class Signal(Entry):
     log: list[LogPattern] = []
     config: list[ConfigRule] = []
     implies: dict[str, Id] = {}  # outcome -> symptom, where this is seen and no curve tells the symptom
+    told_by: dict[str, dict[Id, list[str]]] = {}  # outcome -> {signal: outcomes} that say as much: not asked, not new
     how: Text  # in plain words
     commands: list[Command] = []
     minutes: float = Field(ge=0)  # a person's time
@@ -168,6 +169,7 @@ class Signal(Entry):
         for seen in self.seen_by:
             used |= set(seen.kinds.values()) | {o for o in (seen.clear, seen.blind) if o is not None}
         used |= {p.outcome for p in self.log} | set(self.synonyms) | set(self.implies)
+        used |= set(self.told_by)
         for rule in self.config:
             used |= set(rule.equals.values()) | {o for _, o in rule.below} | {o for _, o in rule.above}
         if extra := sorted(used - known):

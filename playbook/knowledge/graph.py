@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from playbook.knowledge.entries import Case, Cause, Fix
+from playbook.knowledge.entries import Case, Cause, Fix, Signal
 from playbook.knowledge.loader import Book
 
 if TYPE_CHECKING:
@@ -28,6 +28,8 @@ def links(book: Book) -> Iterator[Link]:
     """Every link of the book, in a stable order."""
     for cause in book.causes.values():
         yield from _of_cause(cause)
+    for signal in book.signals.values():
+        yield from _of_signal(signal)
     for fix in book.fixes.values():
         yield from _of_fix(fix)
     for case in book.cases.values():
@@ -57,6 +59,13 @@ def _of_cause(cause: Cause) -> Iterator[Link]:
             yield Link("mistaken-signal", here, ("signals", other.signal), other.tell, sources)
     for couple in cause.couples:
         yield Link("couple", here, ("causes", couple.cause), couple.why, tuple(couple.because))
+
+
+def _of_signal(entry: Signal) -> Iterator[Link]:
+    for others in entry.told_by.values():
+        for name, outcomes in others.items():
+            for outcome in outcomes:
+                yield Link("told-by", ("signals", entry.id), ("signals", name), outcome, tuple(entry.sources))
 
 
 def _of_fix(fix: Fix) -> Iterator[Link]:

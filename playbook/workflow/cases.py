@@ -16,6 +16,13 @@ from playbook.knowledge.loader import Book, parse_yaml
 from playbook.workflow.ingest import ingest
 from playbook.workflow.session import UNKNOWN, Session
 
+# Circumstances that people name in passing: signal -> the parts of a context that may hold the word.
+_IN_PASSING = {
+    "batchnorm-in-model": ("framework", "model", "task"),
+    "moe-in-model": ("framework", "model", "task"),
+    "parallelism": ("framework",),
+}
+
 MAX_QUESTIONS = 80  # a bound, not a goal: the stop rule ends a diagnosis long before
 
 
@@ -91,7 +98,10 @@ def has_outcome(book: Book, signal: str, state: str) -> bool:
 
 
 def context_facts(context: dict[str, Any], book: Book) -> dict[str, str]:
-    """The context of a case that the book has signals for, in the book's words; one GPU means no parallelism."""
+    """The context of a case that the book has signals for, in the book's words.
+
+    One GPU means no parallelism, and the number of nodes says whether a network takes part.
+    """
     facts = {}
     for name, value in sorted(context.items()):
         entry = book.signals.get(name)
@@ -100,11 +110,21 @@ def context_facts(context: dict[str, Any], book: Book) -> dict[str, str]:
             facts[name] = outcome
     if _count(context.get("gpus")) == 1 and has_outcome(book, "parallelism", "single"):
         facts.setdefault("parallelism", "single")
+    if (nodes := _count(context.get("nodes"))) and has_outcome(
+        book, "nodes", state := "one" if nodes == 1 else "several"
+    ):
+        facts["nodes"] = state
+    for name, parts in _IN_PASSING.items():
+        words = " ".join(str(context[part]) for part in parts if part in context)
+        entry = book.signals.get(name)
+        outcome = entry.outcome(words) if entry is not None and name not in facts else None
+        if outcome is not None:
+            facts[name] = outcome
     return facts
 
 
 def _count(value: Any) -> int:
-    """A number of GPUs as written in a context; 0 where it is none."""
+    """A number of GPUs or nodes as written in a context; 0 where it is none."""
     try:
         return max(0, int(float(value)))
     except (TypeError, ValueError, OverflowError):

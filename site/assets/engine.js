@@ -73,13 +73,23 @@
     return sizes;
   }
 
+  // Whether an outcome is known from what other signals say. `known`: Map of signal to its state.
+  function told(signal, outcome, known) {
+    return signal.toldBy[outcome].some(([name, state]) => known.get(name) === state);
+  }
+
   // The belief after `evidence`: [{signal, state, confidence?, likelihood?}]; the order does not matter.
   function posterior(tables, evidence) {
     const { k, prior } = tables;
     const n = tables.causes.length;
     const used = usable(tables, evidence);
     const sizes = groupSizes(tables, used.map((e) => e.signal));
-    const weights = used.map((e) => sizes.get(tables.signals.get(e.signal).group) ** -k.discount / k.temperature);
+    const known = new Map(used.map((e) => [e.signal, e.state]));
+    const weights = used.map((e) => {
+      const signal = tables.signals.get(e.signal);
+      const weight = sizes.get(signal.group) ** -k.discount / k.temperature;
+      return told(signal, signal.outcomes.indexOf(e.state), known) ? weight * k.told : weight;
+    });
     const likelihoods = used.map((item) => {
       const signal = tables.signals.get(item.signal);
       const mix = outcomeWeights(signal, item);
@@ -170,6 +180,7 @@
     const sizes = groupSizes(tables, known);
     const n = tables.causes.length;
     const found = new Map();
+    const states = new Map(belief.used.map((e) => [e.signal, e.state]));
     tables.signals.forEach((signal, name) => {
       if (known.has(name)) return;
       const exponent = discount(k, sizes.get(signal.group) || 0);
@@ -192,7 +203,8 @@
         total = Math.max(total + outside, 1e-300);
         left -= predictive * entropy(classes.map((x) => x / total));
       }
-      found.set(name, Math.max(0, left));
+      const settled = signal.outcomes.some((_, o) => told(signal, o, states));
+      found.set(name, Math.max(0, left) * (settled ? k.otherThanTold : 1));
     });
     return found;
   }

@@ -24,6 +24,7 @@ def constants() -> dict[str, Any]:
     return {
         "discount": belief.DISCOUNT,
         "temperature": belief.TEMPERATURE,
+        "told": belief.TOLD,
         "unknownPrior": belief.UNKNOWN_PRIOR,
         "authoredPairsPrior": belief.AUTHORED_PAIRS_PRIOR,
         "otherPairsPrior": belief.OTHER_PAIRS_PRIOR,
@@ -41,6 +42,7 @@ def constants() -> dict[str, Any]:
         "waitingWeight": value.WAITING_WEIGHT,
         "overheadMinutes": value.OVERHEAD_MINUTES,
         "dangerMinutes": value.DANGER_MINUTES,
+        "otherThanTold": value.OTHER_THAN_TOLD,
         "readOffMinutes": value.READ_OFF_MINUTES,
         "riskMinutes": advice.RISK_MINUTES,
         "worthNaming": advice.WORTH_NAMING,
@@ -95,6 +97,7 @@ def numbers(book: Book, tables: Tables) -> dict[str, Any]:
                 "background": [_cut(x) for x in tables.background[where]],
                 "rows": rows,
                 "cells": cells,
+                "toldBy": _told_by(tables, where),
             }
         )
     fixes = [
@@ -124,6 +127,12 @@ def numbers(book: Book, tables: Tables) -> dict[str, Any]:
         "signals": signals,
         "fixes": fixes,
     }
+
+
+def _told_by(tables: Tables, where: slice) -> list[list[list[str]]]:
+    """Per outcome of one signal the [signal, outcome] that say as much."""
+    names = {tables.column(signal, o): [signal, o] for signal, outcomes in tables.outcomes.items() for o in outcomes}
+    return [[names[k] for k in sorted(tables.told_by.get(own, ()))] for own in range(where.start, where.stop)]
 
 
 def _cut(value: float) -> float:
