@@ -25,6 +25,7 @@ CERTAIN = 95  # a score of `sniff` that leaves no doubt; only one reader may giv
 
 _MAX_EVENTS = 5_000  # of one file: a log that repeats one warning a million times must not fill the memory
 _MAX_PROBLEMS = 50
+_MAX_SETTINGS = 50_000
 _BIGGEST_STEP = 2**62
 _EPOCHS = 1e8  # seconds: no step lasts three years
 _BY_LAYER = frozenset({"activation_max"})  # families whose members are kept beside their maximum
@@ -202,9 +203,13 @@ class RunBuilder:
         `auto` leaves a setting to the trainer: it is told, but is no value of the configuration.
         """
         for name, value, line in found:
+            if len(self.settings) >= _MAX_SETTINGS:
+                self.config[name] = value
+                continue
             if value != "auto":
                 self.config[name] = value
-            self.settings.append(Setting(name, value, Origin(self.path, line, self.reader)))
+            known = name.lower().replace("-", "_")
+            self.settings.append(Setting(known, value, Origin(self.path, line, self.reader)))
 
     def report(self) -> FileReport:
         problems = list(self.problems)

@@ -19,6 +19,7 @@ from playbook.readers.source import Source
 _TOKEN = re.compile(r'"(?:\\.|[^"\\])*"|[{}\[\],:]|[^\s{}\[\],:"]+')
 _DEEP = 100
 _RELAXED = re.compile(r"^\s*(?:#|//)|,\s*[}\]]|\b(?:True|False|None)\b|[\"\d\]},]\s+#", re.MULTILINE)
+_INI_PAIR = re.compile(r"^\s*([\w@.\-]+)\s*[=:]\s*(.*?)\s*$")
 _REMARK = re.compile(r"(^|[,{\[\]}\d\"e])[ \t]*//[^\n]*", re.MULTILINE)  # of JavaScript; YAML knows `#` only
 _TOML_HEAD = re.compile(r"^\s*\[{1,2}\s*([^\]\[]+?)\s*\]{1,2}\s*(?:#.*)?$")
 _TOML_KEY = re.compile(r"""^\s*((?:["']?[\w\-]+["']?\s*\.\s*)*["']?[\w\-]+["']?)\s*=""")
@@ -76,6 +77,8 @@ def from_toml(source: Source) -> Table | None:
     try:
         value = tomllib.loads(text)
     except (tomllib.TOMLDecodeError, RecursionError) as error:
+        if source.inner.suffix.lower() in (".ini", ".cfg", ".conf"):
+            return _from_ini(text)
         hit = re.search(r"at line (\d+)", str(error))
         what = f"not valid TOML: {re.sub(r' [(]at .*', '', str(error))}"
         raise PlaybookError(source.name, what, "mend the file", int(hit[1]) if hit else None) from None
@@ -87,6 +90,22 @@ def from_toml(source: Source) -> Table | None:
         elif hit := _TOML_KEY.match(line):
             lines.setdefault(head + _toml_name(hit[1]), number)
     return _with_lines(value, "", lines)
+
+
+def _from_ini(text: str) -> Table:
+    """`[section]` and `name = value` (spaCy, Darknet, configparser): literals where they are some, else text."""
+    table = here = Table()
+    for number, line in enumerate(text.split("\n"), 1):
+        if hit := _TOML_HEAD.match(line):
+            here = Table()
+            table.append((hit[1], here, number))
+        elif hit := _INI_PAIR.match(line):
+            try:
+                value = json.loads(hit[2])
+            except ValueError:
+                value = {"True": True, "False": False, "None": None}.get(hit[2], hit[2])
+            here.append((hit[1], value if not isinstance(value, dict) else None, number))
+    return table
 
 
 def _toml_name(shown: str) -> str:

@@ -14,7 +14,7 @@ from typing import Any
 MOST = 20_000  # entries of one configuration
 _LONG = 64  # items of a list that are kept
 _DEEP = 20
-_WIDE = 2_000  # characters of a text value
+_WIDE = 8_000  # characters of a text value; some hold a whole command
 # YAML 1.1 takes 1e-5 for a text, JSON written by hand holds "3e-4".
 _POWER = re.compile(r"[-+]?(?:\d+\.?\d*|\.\d+)[eE][-+]?\d+")
 _REFERENCE = re.compile(r"\$\{(\.*)([A-Za-z_][\w.\-]*)\}")
@@ -68,7 +68,8 @@ def _flat(table: Table, prefix: str, depth: int, left: list[int]) -> Iterator[En
 
 
 def _listed(value: list[Any], name: str, line: int | None, depth: int, left: list[int]) -> Iterator[Entry]:
-    if len(value) > _LONG:
+    options = sum(isinstance(item, str) and item.startswith("--") for item in value)
+    if len(value) > (_LONG if options * 3 < len(value) else 8 * _LONG):
         return
     if all(item is None or isinstance(item, (bool, int, float, str)) for item in value):
         yield name, value, line

@@ -15,7 +15,7 @@ from playbook.errors import PlaybookError
 from playbook.readers import config_text, shell_words
 from playbook.readers.base import RunBuilder, number
 from playbook.readers.config_tree import Entry, entries, join
-from playbook.readers.run_config import KNOWN
+from playbook.readers.known_settings import KNOWN
 from playbook.readers.shell_words import Word, known
 from playbook.readers.source import Source
 
@@ -81,6 +81,13 @@ def read(source: Source, builder: RunBuilder) -> None:
                 builder.problem(words[0][1], what, "put one training into one script to check both", "another-run")
     if not builder.config:
         raise PlaybookError(source.name, "holds no settings of a training", "name the script that starts the training")
+
+
+def settings(text: str, line: int) -> list[Entry]:
+    """The settings of the commands in a text that begins at `line` of its file."""
+    words = shell_words.parse(text).commands
+    found = max((_options(one) for one in words), key=_score, default=[])
+    return [(name, value, (at or 1) + line) for name, value, at in found] if _score(found) else []
 
 
 def _score(options: list[Entry]) -> int:

@@ -121,13 +121,18 @@ class _Printed:
 
     def __init__(self, rows: Rows) -> None:
         self.rows = rows
-        self.use = rows.builder.set_config
+        self.line: int | None = None  # of the file: where the settings that are being read begin
         self.outline: list[str] = []
         self.block: list[str] = []
         self.depth = 0  # brackets of the block that are open
         self.json_like = True  # else the block is a call
 
+    def use(self, found: Mapping[str, Any]) -> None:
+        self.rows.builder.set_settings((name, value, self.line) for name, value in found.items())
+
     def take(self, number: int, line: str | None) -> bool:
+        if not self.outline and not self.block:
+            self.line = number
         if line is None:
             self._close_outline()
             return False

@@ -16,7 +16,7 @@ from typing import Any
 from playbook.errors import PlaybookError
 from playbook.readers.base import RunBuilder
 from playbook.readers.config_tree import Table, entries
-from playbook.readers.run_config import KNOWN
+from playbook.readers.known_settings import KNOWN
 from playbook.readers.source import Source
 
 NAME = "python"

@@ -14,47 +14,22 @@ from typing import Any
 from playbook.errors import PlaybookError
 from playbook.readers import config_text
 from playbook.readers.base import RunBuilder, number
-from playbook.readers.config_tree import Table, entries
+from playbook.readers.config_tree import Entry, Table, entries
+from playbook.readers.known_settings import KNOWN
 from playbook.readers.source import HEAD, Source
 
 NAME = "config"
 TITLE = "Run configuration (JSON, YAML, TOML)"
 
-# Names that a training configuration has and a table of results has not.
-KNOWN = frozenset(
-    re.findall(
-        r"\w+",
-        """
-        learning_rate lr max_lr min_lr base_lr peak_lr lr_scheduler lr_scheduler_type lr_decay_style
-        warmup_steps warmup_ratio warmup_iters warmup_epochs lr_warmup_iters weight_decay adam_beta1 adam_beta2
-        adam_epsilon adam_eps betas eps max_grad_norm clip_grad gradient_clipping gradient_clip_val clip_norm
-        grad_clip optimizer optim optim_args scheduler batch_size train_batch_size eval_batch_size
-        micro_batch_size global_batch_size train_micro_batch_size_per_gpu per_device_train_batch_size
-        per_device_eval_batch_size gradient_accumulation_steps accumulate_grad_batches grad_accum_steps
-        accum_iter max_steps train_iters total_steps num_train_epochs max_epochs num_epochs epochs steps fp16
-        bf16 tf32 fp8 amp precision mixed_precision param_dtype reduce_dtype torch_dtype dtype loss_scale
-        initial_scale_power seq_length seq_len max_seq_length max_seq_len max_position_embeddings block_size
-        cutoff_len context_length hidden_size num_layers num_hidden_layers num_attention_heads n_layer n_head
-        n_embd vocab_size model_type architectures intermediate_size rope_theta zero_optimization zero_stage
-        offload_optimizer fsdp deepspeed ddp strategy num_nodes devices num_gpus world_size num_processes
-        num_machines tensor_parallel_size tensor_model_parallel_size pipeline_parallel_size
-        pipeline_model_parallel_size tensor_parallel_degree pipeline_parallel_degree data_parallel_shard_degree
-        data_parallel_replicate_degree context_parallel_degree activation_checkpoint gradient_checkpointing
-        compile attn_implementation flash_attn seed dataset data_path train_data dataset_path tokenizer
-        tokenizer_path dataloader_num_workers num_workers save_steps eval_steps logging_steps save_interval
-        checkpoint resume_from_checkpoint output_dir model_name_or_path finetuning_type lora_rank lora_alpha
-        lora_r per_gpu_train_batch_size dropout num_experts num_local_experts distributed_type deepspeed_config
-        fsdp_config gpu_count wall_clock_breakdown steps_per_print
-        """,
-    )
-)
 _PAIR = re.compile(r'"([\w.\-/]+)"\s*:\s*(?:"[^"\n]*"|[-\d.]|[Tt]rue|[Ff]alse|null|None|\{)')
 _BRACED = re.compile(r"\s*(?:(?:#|//)[^\n]*\n\s*)*\{")
 _YAML_KEY = re.compile(r"""^\s*(?:-\s+)?["']?([^\W\d][\w.\-/]*)["']?\s*:(?:\s|$)""")
 _FLOW_KEY = re.compile(r"""[{,]\s*["']?([A-Za-z_][\w.\-/]*)["']?\s*:\s""")  # training: {lr: 3e-4, warmup_steps: 100}
+_ARGUMENT = re.compile(r"""^\s*-\s+["']?--([A-Za-z][\w.\-]*)""")  # args: [--lr=1e-4] of a job of Kubernetes
 _BROKEN = 2  # a file named .yaml that nobody else claims and that is none: it is read so that the fault is told
 _TOML_PAIR = re.compile(r"""^\s*["']?([A-Za-z_][\w.\-]*)["']?\s*=\s*\S""")
 _TOML_TABLE = re.compile(r"^\s*\[{1,2}[\w.\-\"']+\]{1,2}\s*(?:#.*)?$")
+_FEW = 3  # options of a command that is a training's
 _CURVES = frozenset(("log_history",))
 
 
@@ -75,6 +50,7 @@ def sniff(head: bytes, path: Path) -> int:
         return _score([hit[1] for line in lines if (hit := _TOML_PAIR.match(line))], 1)
     keys = [hit[1] for line in lines if (hit := _YAML_KEY.match(line))]
     keys += [key for line in lines if "{" in line for key in _FLOW_KEY.findall(line)]
+    keys += [hit[1] for line in lines if (hit := _ARGUMENT.match(line))]
     items = sum(line.lstrip().startswith(("-", "}", "]", "?", "!")) for line in lines)
     named = path.suffix.lower() in (".yaml", ".yml")
     if not _YAML_KEY.match(lines[0]) and not lines[0].startswith("- "):
@@ -134,10 +110,21 @@ def read(source: Source, builder: RunBuilder) -> None:
         raise PlaybookError(
             source.name, "the configuration is no mapping of names to values", "name a configuration file"
         )
-    builder.set_settings(entries(_unwrapped(table)))
-    args = next((value for key, value, _ in table if key == "args"), None)
-    if isinstance(args, list):
-        builder.set_settings((name, value, None) for name, value in _command_line([str(arg) for arg in args]))
+    found = entries(_unwrapped(table))
+    builder.set_settings(found)
+    for _, value, line in found:
+        builder.set_settings(_inside(value, line))
+
+
+def _inside(value: Any, line: int | None) -> list[Entry]:
+    """The options of a command that is a value itself: the `args` of a job, the `run` of a launcher's file."""
+    if isinstance(value, list) and sum(isinstance(item, str) and item.startswith("--") for item in value) >= _FEW:
+        return [(name, inner, line) for name, inner in _command_line([str(item) for item in value])]
+    if isinstance(value, str) and value.count(" --") >= _FEW:
+        from playbook.readers import job_script
+
+        return job_script.settings(value, line or 1)
+    return []
 
 
 def _unwrapped(table: Table) -> Table:

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from playbook.engine.observe import foreign
-from playbook.readers.run_config import KNOWN
+from playbook.readers.known_settings import KNOWN
 from playbook.series import Setting
 from playbook.workflow.preflight.findings import Found, shown
 from playbook.workflow.preflight.names import NAMES
@@ -35,6 +35,7 @@ _ENGINE = frozenset(("zero_optimization.stage", "train_micro_batch_size_per_gpu"
 # Sections that only say whose settings they hold; the first three are DeepSpeed's.
 _OF = ("deepspeed_config.", "deepspeed.", "ds_config.", "training_args.", "training_arguments.", "trainer.",
        "training.", "train.", "args.", "accelerate.", "hf.", "config.")  # fmt: skip
+_WRITTEN = frozenset(("config", "script", "python"))  # readers of what a person wrote
 _NAMED_ANEW = 12  # letters of a name from which two of them may differ
 
 
@@ -42,6 +43,8 @@ def twice(recipe: Recipe) -> Iterator[Found]:
     """A name stands once in a file, or twice with one value. Files in layers may override each other."""
     seen: dict[tuple[str, str], Setting] = {}
     for setting in recipe.settings:
+        if setting.origin.reader not in _WRITTEN:
+            continue  # a log prints its configuration again after a resume
         first = seen.setdefault((setting.origin.path, setting.name), setting)
         of_training = setting.name.rsplit(".", 1)[-1] in KNOWN | _ENDS
         if first is not setting and of_training and not foreign(setting.name) and not _same(first.value, setting.value):

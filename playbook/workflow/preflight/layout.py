@@ -156,6 +156,10 @@ def trains_something(recipe: Recipe) -> Iterator[Found]:
         if said is not None and said.value is False and others is not None and not said.origin.path.endswith(".json"):
             yield Found("bad", shown(said, others), said)
             return
+    mode = next((s for s in recipe.settings if s.name == "mode"), None)
+    if mode is not None and str(mode.value).lower() in ("val", "validate", "eval", "evaluate", "test", "predict"):
+        yield Found("bad", f"{shown(mode)}: nothing is trained", mode)
+        return
     only = recipe.on("eval_only", "evaluate_only", "evaluation_only", "test_only", "skip_train", "eval")
     if only is not None:
         yield Found("bad", f"{shown(only)}: nothing is trained", only)

@@ -6,6 +6,7 @@ limits are those beyond which no published sound training is known to us: an exp
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from playbook.series import Setting
@@ -22,6 +23,7 @@ BY_SIZE = ((100e9, 5e-4), (3e9, 9e-4), (0.8e9, 1.9e-3), (0.05e9, 5e-3))
 # (from here on it is uncommon, from here on above all that is published), for 3B parameters and more.
 TUNED, ADAPTED, POLICY = (1e-4, 3e-4), (1e-3, 1.5e-3), (1e-5, 5e-5)
 OF_HF = ("per_device_train_batch_size", "num_train_epochs", "logging_strategy", "save_strategy", "lr_scheduler_type")
+_NO_NUMBER = re.compile(r"-?(?:nan|inf)|[-+]?\d[\d.,_eE+-]*", re.IGNORECASE)  # 1,5e-4 and 3e--4 are texts
 SCALERS = ("use_grad_scaler", "grad_scaler", "use_scaler", "grad_scaler.enabled", "dynamic_loss_scale")
 SMALL = 3  # times as much below them
 EXACT = 1 - 1e-9  # 0.0003 and 3 * 0.0001 are the same rate
@@ -32,7 +34,7 @@ def learning_rate(recipe: Recipe) -> Iterator[Found]:
     found = recipe.figure("lr")
     if found is None:
         wrong = recipe.get("lr")
-        if wrong is not None and str(wrong.value).lower() in ("nan", "inf", "-inf"):
+        if wrong is not None and _NO_NUMBER.fullmatch(str(wrong.value)):
             yield Found("bad", f"{shown(wrong)} is no number", wrong)
         return
     rate, setting = found
@@ -260,6 +262,7 @@ def clipping(recipe: Recipe) -> Iterator[Found]:
     """Language models from scratch clip their gradients; what is written as a threshold is one."""
     setting = recipe.get("clip")
     if setting is None:
+        yield from _not_clipped(recipe)
         return
     value = figure(setting.value)
     if ".gradient_clipping." in f".{setting.name}" and not setting.name.endswith("clipping_threshold"):
@@ -280,6 +283,26 @@ def clipping(recipe: Recipe) -> Iterator[Found]:
         yield Found("bad", f"{shown(setting)}: no gradient is ever clipped", setting)
     elif value:
         yield Found("ok", shown(setting), setting)
+
+
+def _not_clipped(recipe: Recipe) -> Iterator[Found]:
+    """Trainers that clip nothing unless they are told to, where the whole recipe stands in the configuration."""
+    rate = recipe.figure("lr")
+    bare = recipe.key("device_train_microbatch_size", "trainer.devices", "trainer.accelerator") is not None
+    if rate is None or recipe.optimizer == "noam":
+        return
+    if bare and recipe.language_pretraining:
+        yield Found(
+            "bad", f"{shown(rate[1])} and no clipping: this trainer clips nothing unless it is told to", rate[1]
+        )
+    elif (
+        recipe.key("optimizer.params.lr") is not None
+        and recipe.key("zero_optimization.stage", "fp16.enabled", "bf16.enabled") is not None
+        and recipe.key("train_batch_size") is not None
+        and recipe.key("pipe_parallel_size", "max_grad_norm") is None
+        and not any(s.value == "auto" for s in recipe.settings)
+    ):
+        yield Found("warn", f"{shown(rate[1])} and no gradient_clipping: DeepSpeed's default is none", rate[1])
 
 
 def weight_decay(recipe: Recipe) -> Iterator[Found]:
