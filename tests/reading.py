@@ -68,9 +68,8 @@ def parsed(data: bytes, path: Path, name: str) -> RunBuilder:
 def logged(builder: RunBuilder) -> dict[tuple[str, int | None], list[tuple[int, float]]]:
     """(raw name, rank) -> the points in file order, before names become canonical."""
     found: dict[tuple[str, int | None], list[tuple[int, float]]] = {}
-    for (raw, rank), (steps, values, _) in builder._points.items():
-        found.setdefault((raw, rank), []).extend(zip(steps, values, strict=True))
-    for raw, rank, steps, values, _ in builder._columns:
-        pairs = ((int(step), float(value)) for step, value in zip(steps, values, strict=True))
-        found.setdefault((raw, rank), []).extend(pairs)
+    for key, chunks in builder.chunks().items():
+        for steps, values, _ in chunks:
+            pairs = ((int(step), float(value)) for step, value in zip(steps, values, strict=True))
+            found.setdefault(key, []).extend(pairs)
     return found

@@ -317,7 +317,7 @@ def test_event_records_together_are_what_single_ones_are(
     except PlaybookError:
         assert not any(wanted.values())
         return
-    found = {raw: (steps, values) for raw, _, steps, values, _ in builder._columns}
+    found = {raw: chunks[0][:2] for (raw, _), chunks in builder.chunks().items()}
     assert found.keys() == wanted.keys()
     for tag, (steps, values) in found.items():
         assert steps.tolist() == [row[1] for row in wanted[tag]]
@@ -339,6 +339,6 @@ def test_every_record_has_its_crc_checked(tmp_path: Path) -> None:
         path.write_bytes(data)
         builder = RunBuilder("x", "tensorboard")
         tensorboard.read(Source(path, "x"), builder)
-        (_, _, steps, _, _) = builder._columns[0]
+        ((steps, _, _),) = builder.chunks()["loss", None]
         assert steps.tolist() == [20_000 + step for step in range(300) if step != 250]
         assert [problem.code for problem in builder.problems] == ["crc"]

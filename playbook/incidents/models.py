@@ -19,7 +19,7 @@ NAMING = {
 METADATA = MetaData(naming_convention=NAMING)
 
 
-class _Table(SQLModel):
+class Table(SQLModel):
     metadata = METADATA
 
 
@@ -31,7 +31,7 @@ def _parent() -> Column[int]:
     return Column(Integer, ForeignKey("incident.number", ondelete="CASCADE"), nullable=False, index=True)
 
 
-class IncidentRow(_Table, table=True):
+class IncidentRow(Table, table=True):
     """One incident; `facts` is JSON {signal: state}, `detail` the JSON rest, `words` what the search reads."""
 
     __tablename__ = "incident"
@@ -64,7 +64,7 @@ class IncidentRow(_Table, table=True):
     detail: str = Field(sa_column=_text())
 
 
-class MoveRow(_Table, table=True):
+class MoveRow(Table, table=True):
     """One move of the diagnosis; `belief` is JSON {top, unknown}, `extra` JSON with what only some moves have."""
 
     __tablename__ = "move"
@@ -84,7 +84,7 @@ class MoveRow(_Table, table=True):
     extra: str = Field(sa_column=_text())
 
 
-class TimelineRow(_Table, table=True):
+class TimelineRow(Table, table=True):
     """One line of the timeline."""
 
     __tablename__ = "timeline"
@@ -99,7 +99,7 @@ class TimelineRow(_Table, table=True):
     extra: str = Field(sa_column=_text())
 
 
-class TreatmentRow(_Table, table=True):
+class TreatmentRow(Table, table=True):
     """First aid or a repair that was tried."""
 
     __tablename__ = "treatment"
@@ -113,7 +113,7 @@ class TreatmentRow(_Table, table=True):
     at: str = ""
 
 
-class LinkRow(_Table, table=True):
+class LinkRow(Table, table=True):
     """Something elsewhere."""
 
     __tablename__ = "link"
@@ -125,7 +125,7 @@ class LinkRow(_Table, table=True):
     title: str = Field(sa_column=_text())
 
 
-class ArtifactRow(_Table, table=True):
+class ArtifactRow(Table, table=True):
     """A file kept with the incident; its bytes lie in the artifact folder under their hash."""
 
     __tablename__ = "artifact"

@@ -14,10 +14,10 @@ from sqlalchemy import Column, Integer, Text, delete, insert, select, update
 from sqlmodel import Field
 
 from playbook.incidents.database import Database
-from playbook.incidents.models import METADATA, _Table
+from playbook.incidents.models import METADATA, Table
 
 
-class QuizCardRow(_Table, table=True):
+class QuizCardRow(Table, table=True):
     """One card of one learner; `memory` is the state of spaced repetition, `due` a moment in UTC."""
 
     __tablename__ = "quiz_card"
@@ -28,7 +28,7 @@ class QuizCardRow(_Table, table=True):
     memory: str = Field(sa_column=Column(Text, nullable=False))
 
 
-class QuizAnswerRow(_Table, table=True):
+class QuizAnswerRow(Table, table=True):
     """One answer; never changed, and deleted only when it is taken back at once."""
 
     __tablename__ = "quiz_answer"

@@ -121,7 +121,7 @@ def read(
             builders.append((item, together.pop(place), builders[-1][2]))
             continue
         try:
-            reader, builder = _one(item, names, step, builders[-1][2] if builders else None)
+            reader, builder = read_one(item, names, step, builders[-1][2] if builders else None)
         except PlaybookError as error:
             if not item.inside:
                 raise
@@ -178,7 +178,7 @@ def _all_found(names: Mapping[str, str], builders: list[RunBuilder]) -> None:
             raise PlaybookError(f"--map {metric}={raw}", f"no file has a column or name `{raw}`", hint)
 
 
-def _one(
+def read_one(
     item: walk.Found, names: Mapping[str, str], step: str | None, likely: Reader | None = None
 ) -> tuple[Reader, RunBuilder]:
     """Read one file; `likely` is the reader of the file before."""

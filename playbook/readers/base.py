@@ -113,7 +113,7 @@ class RunBuilder:
         self._columns: list[tuple[str, int | None, np.ndarray, np.ndarray, np.ndarray | None]] = []
         self._last_step: int | None = None
         self._dropped = 0
-        self._seen: set[str] = set()
+        self.seen: set[str] = set()  # raw names that the file has and that were not added
 
     def wants(self, raw: str) -> bool:
         """True where a raw name can become a metric; others need not be parsed, only told with `see`."""
@@ -121,11 +121,11 @@ class RunBuilder:
 
     def see(self, raws: Iterable[str]) -> None:
         """Raw names that the file has and that were not added: they count as unmapped."""
-        self._seen.update(raws)
+        self.seen.update(raws)
 
     def raws(self) -> set[str]:
         """Every raw name of the file, used or not."""
-        return self._seen | {raw for raw, _ in self._points} | {column[0] for column in self._columns}
+        return self.seen | {raw for raw, _ in self._points} | {column[0] for column in self._columns}
 
     def add(self, step: int, values: Mapping[str, float], line: int | None = None, rank: int | None = None) -> None:
         """One logged row. A metric that the row does not have is left out, never filled."""
@@ -217,8 +217,8 @@ class RunBuilder:
             problems.append(Problem(self.path, None, f"{self._dropped} further notable lines were not kept"))
         return FileReport(self.path, self.reader, self.rows, tuple(problems))
 
-    def finish(self) -> tuple[dict[tuple[str, int | None], Series], list[str]]:
-        """The series by (canonical metric, rank), and the raw names that no canonical name covers."""
+    def chunks(self) -> dict[tuple[str, int | None], list[Chunk]]:
+        """What was added, in the order of the file: (raw name, rank) -> steps, values, lines (None: without)."""
         parts: dict[tuple[str, int | None], list[Chunk]] = {}
         for (raw, rank), (steps, values, lines) in self._points.items():
             where = np.asarray(lines, np.int64)
@@ -228,7 +228,11 @@ class RunBuilder:
         for raw, rank, logged, column, places in self._columns:
             if len(logged):
                 parts.setdefault((raw, rank), []).append((np.asarray(logged, np.int64), column, places))
-        return self._name(parts)
+        return parts
+
+    def finish(self) -> tuple[dict[tuple[str, int | None], Series], list[str]]:
+        """The series by (canonical metric, rank), and the raw names that no canonical name covers."""
+        return self._name(self.chunks())
 
     def _name(
         self, parts: dict[tuple[str, int | None], list[Chunk]]
@@ -262,7 +266,7 @@ class RunBuilder:
                 for name, (steps, values, lines) in named:
                     member = f"{metric}/{_layer(name)}"
                     series[member, rank] = Series(member, rank, steps, values, lines, origin, name)
-        return series, [raw for raw in sorted(counts.keys() | self._seen) if raw not in metric_of]
+        return series, [raw for raw in sorted(counts.keys() | self.seen) if raw not in metric_of]
 
 
 def _shaped(how: str, values: np.ndarray, raw: str, metric: str) -> tuple[np.ndarray, str]:

@@ -223,7 +223,7 @@ class Growing:
         if size > _DOCUMENT:
             what = f"more than {_DOCUMENT >> 20} MB of a format that has to be read whole"
             raise PlaybookError(self.found.name, what, "follow a CSV, JSON lines or a log instead")
-        self.reader, self._part = readers._one(self.found, self._rename, self._step)
+        self.reader, self._part = readers.read_one(self.found, self._rename, self._step)
         self._text = Text(self._new, self._parse, self._limit, self._held)
         if self.reader.NAME in LINES and size <= 2 * HEAD and self._start[:2] not in _PACKED:
             self._whole = False  # it looked like a document while it had one line

@@ -167,18 +167,8 @@ def _put(builder: RunBuilder, raw: str, rank: int | None, track: Track) -> None:
 
 def logged(builder: RunBuilder) -> dict[Key, tuple[np.ndarray, np.ndarray, np.ndarray | None]]:
     """What a reader put into a builder, before names become canonical: (raw, rank) -> steps, values, lines."""
-    parts: dict[Key, list[tuple[np.ndarray, np.ndarray, np.ndarray | None]]] = {}
-    for key, (steps, values, lines) in builder._points.items():
-        where = np.asarray(lines, np.int64)
-        known = None if (where < 0).any() else where
-        parts.setdefault(key, []).append((np.asarray(steps, np.int64), np.asarray(values, float), known))
-    for raw, rank, column_steps, column, places in builder._columns:
-        if len(column_steps):
-            parts.setdefault((raw, rank), []).append(
-                (np.asarray(column_steps, np.int64), np.asarray(column, float), places)
-            )
     result = {}
-    for key, pieces in parts.items():
+    for key, pieces in builder.chunks().items():
         known_lines = [p[2] for p in pieces if p[2] is not None]
         result[key] = (
             np.concatenate([p[0] for p in pieces]),

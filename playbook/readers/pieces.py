@@ -141,7 +141,7 @@ class Text:
         ]
         into.tell(events, [p for p in problems if p.line is None or self._sealed < p.line <= last])
         into.config.update(builder.config)
-        into.seen |= builder._seen
+        into.seen |= builder.seen
         # A log without a series: its lines are what was read.
         into.rows += _different(kept, self._sealed) if found else builder.rows if not self._base else 1
         if until is not None:
@@ -223,7 +223,7 @@ class Records:
                 for key, (steps, values, _) in logged(builder).items():
                     self.history.add(key, steps, values, None)
                 self.history.tell([], builder.problems)
-                self.history.seen |= builder._seen
+                self.history.seen |= builder.seen
                 self.history.rows += builder.rows
         elif len(self._tail) >= tfrecord.FRAME and not tfrecord.is_frame(self._tail):
             raise PlaybookError(self._new().path, "is damaged; no further record can be read", "fetch it again")

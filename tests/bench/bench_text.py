@@ -88,9 +88,7 @@ def main() -> int:
         ours, builder = best(lambda: by_reader(path))
         plain, columns = best(lambda: by_expression(path))
         assert isinstance(builder, RunBuilder) and isinstance(columns, list)
-        logged: dict[str, list[np.ndarray]] = {}
-        for raw, _, _, values, _ in builder._columns:
-            logged.setdefault(raw, []).append(values)
+        logged = {raw: [values for _, values, _ in chunks] for (raw, _), chunks in builder.chunks().items()}
         for key, column in zip(KEYS, columns[1:], strict=True):
             assert np.array_equal(np.concatenate(logged[key]), column), key
         few = min(rows, 20_000)

@@ -197,7 +197,7 @@ def from_prometheus(book: Book, server: str, start: float, end: float) -> Fetche
         _add(builder, "network_errors", _sum(several), start, step, place if len(totals) > 1 else None)
     for one in samples(prometheus.OOM_KILLS):
         _oom_kills(builder, one, start, step)
-    if not builder._points and not builder.events:
+    if not builder.chunks() and not builder.events:
         problems.append(
             Problem(builder.path, None, "knows none of the metrics of DCGM exporter and node exporter in this time",
                     "check --since and --until, and what the server scrapes")
