@@ -114,8 +114,6 @@ def _slip(word: str, near: str) -> bool:
     """One letter dropped, doubled, changed or swapped (two in a long name); never a digit, a plural or a whole part."""
     if any(sign.isdigit() for sign in set(word) ^ set(near)) or word.rstrip("s") == near.rstrip("s"):
         return False
-    if word.replace("_", "") == near.replace("_", ""):
-        return True
     parts, others = word.split("_"), near.split("_")
     if len(parts) != len(others):
         return False

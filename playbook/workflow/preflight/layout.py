@@ -61,16 +61,16 @@ def divides(recipe: Recipe) -> Iterator[Found]:
             yield Found("bad", f"{shown(found[1], parts[1])}: {whole} does not divide by {parts[0]:g}", found[1])
             return
     heads, hidden = recipe.figure("heads"), recipe.figure("hidden")
-    if (
-        heads
-        and hidden
-        and heads[0] >= 1
-        and hidden[0] % heads[0]
-        and recipe.key("kv_channels", "head_dim", "head_size") is None
-    ):
+    alone = recipe.key("kv_channels", "head_dim", "head_size", "d_kv", "dim_head", "attention_head_dim") is None
+    if heads and hidden and alone and heads[0] >= 1 and hidden[0] % heads[0] and _together(heads[1], hidden[1]):
         yield Found("bad", f"{shown(hidden[1], heads[1])}: the width does not divide by the heads", hidden[1])
     elif good is not None and tp is not None:
         yield Found("ok", shown(good, tp[1]), good)
+
+
+def _together(one: Setting, other: Setting) -> bool:
+    """Two settings of one section: `model.d_model` and `model.n_heads`, not the width of another module."""
+    return one.name.rpartition(".")[0] == other.name.rpartition(".")[0]
 
 
 def vocabulary(recipe: Recipe) -> Iterator[Found]:
@@ -103,6 +103,10 @@ def positions(recipe: Recipe) -> Iterator[Found]:
         and not (stretched and "alibi" in str(stretched[0].value).lower())
         and not any(s.name.rsplit(".", 1)[-1] != "position_embedding_type" for s in stretched)
     ):
+        if recipe.key("rope_theta", "architectures", "hidden_act") is not None:  # rotary of a model on a hub
+            what = f"{shown(length[1], table[1])}: the model has not learned positions beyond {table[0]:g}"
+            yield Found("warn", what, length[1])
+            return
         yield Found("bad", f"{shown(length[1], table[1])}: positions beyond {table[0]:g} are not there", length[1])
     elif length[0] <= table[0]:
         yield Found("ok", shown(length[1], table[1]), length[1])
@@ -164,11 +168,13 @@ def trains_something(recipe: Recipe) -> Iterator[Found]:
     if only is not None:
         yield Found("bad", f"{shown(only)}: nothing is trained", only)
         return
-    for what in ("steps", "epochs", "samples"):
-        for setting in recipe.every(what):
-            if figure(setting.value) == 0 and not isinstance(setting.value, bool) and recipe.steps is None:
-                yield Found("bad", f"{shown(setting)}: nothing is trained", setting)
-                return
+    lengths = [
+        s for what in ("steps", "epochs", "samples") for s in recipe.every(what) if not isinstance(s.value, bool)
+    ]
+    counted = [(figure(s.value), s) for s in lengths if s.name.rsplit(".", 1)[-1] not in ("steps", "max_update")]
+    zero = next((s for value, s in counted if value == 0), None)
+    if zero is not None and recipe.steps is None and not any(value for value, _ in counted):
+        yield Found("bad", f"{shown(zero)}: nothing is trained", zero)
 
 
 def best_model(recipe: Recipe) -> Iterator[Found]:

@@ -14,7 +14,7 @@ NAMES: dict[str, tuple[str, ...]] = {
         optimizer.learning_rate optimization.lr learning_rate max_lr peak_lr solver.base_lr lr
         """
     ),
-    "min_lr": _words("min_lr min_decay_lr lr_scheduler.min_lr end_learning_rate eta_min optim.sched.min_lr"),
+    "min_lr": _words("min_lr min_decay_lr lr_scheduler.min_lr end_learning_rate optim.sched.min_lr"),
     "min_lr_ratio": _words("min_lr_ratio alpha_f min_lr_factor min_lr_rate cosine_learning_rate_final_fraction"),
     "optimizer": _words(
         """
@@ -65,15 +65,17 @@ NAMES: dict[str, tuple[str, ...]] = {
     "warmup_epochs": _words("warmup_epochs lr_warmup_epochs"),
     "steps": _words(
         """
-        max_steps train_iters max_train_steps num_train_steps total_steps train_steps max_iters max_update
-        max_iter training.steps total_training_steps max_steps_per_run max_duration steps num_training_steps
+        max_steps train_iters max_train_steps train.steps trainer.steps num_train_steps total_steps train_steps
+        max_iters max_update max_iter training.steps total_training_steps max_steps_per_run max_duration steps
+        num_training_steps
         """
     ),
     "samples": _words("train_samples"),
-    "epochs": _words("num_train_epochs num_epochs max_epochs total_epochs epochs"),
+    "epochs": _words("num_train_epochs num_epochs max_epochs total_epochs max_epoch epochs"),
     "decay_steps": _words(
         """
-        lr_decay_iters lr_decay_steps total_num_steps total_num_update learning_rate_schedule_steps t_max
+        lr_decay_iters learning_rate_scheduler.lr_decay_steps total_num_steps total_num_update
+        learning_rate_schedule_steps
         """
     ),
     "decay_samples": _words("lr_decay_samples"),
@@ -145,6 +147,13 @@ START_FROM = _words(
 OF_A_POLICY = _words(
     """
     adv_estimator num_generations ppo_epochs kl_loss_coef pref_beta rlhf_type dpo_beta
+    """
+)
+# Switches by which only a part of the weights is trained.
+IN_PART = _words(
+    """
+    use_peft use_lora lora_enable load_in_4bit load_in_8bit tune_mm_mlp_adapter freeze_backbone freeze_llm
+    freeze_language_model freeze_base_model
     """
 )
 # Images: other optimizers, other rates, and no clipping by habit.

@@ -16,7 +16,7 @@ from typing import Any
 from playbook.engine.observe import foreign
 from playbook.readers.base import number
 from playbook.series import Setting
-from playbook.workflow.preflight.names import NAMES, OF_A_POLICY, OF_ADAM, OF_IMAGES, START_FROM
+from playbook.workflow.preflight.names import IN_PART, NAMES, OF_A_POLICY, OF_ADAM, OF_IMAGES, START_FROM
 
 _SIZE = re.compile(r"(?<![0-9a-z.])(?:(\d+)x)?(\d+(?:\.\d+)?|0_\d+)(b|m)(?![a-z0-9])(?!-?tok)", re.IGNORECASE)
 _STEPS = re.compile(r"(\d+(?:\.\d+)?(?:e\d+)?)(?:ba)?", re.IGNORECASE)
@@ -97,8 +97,8 @@ class Recipe:
         """Optimizer updates of the run; -1 (by epochs) and durations in tokens or epochs are none."""
         for end in NAMES["steps"]:
             setting = self.key(end)
-            if setting is None or isinstance(setting.value, bool):
-                continue
+            if setting is None or isinstance(setting.value, bool) or (end == "steps" and setting.name != end):
+                continue  # `sampler.steps` are others
             hit = _STEPS.fullmatch(str(setting.value).strip())
             if hit and 0 < float(hit[1]) < 1e8:
                 return float(hit[1]), setting
@@ -173,13 +173,17 @@ class Recipe:
         return self.global_batch[0] * length if self.global_batch and length else None
 
     @cached_property
-    def adapter(self) -> bool:
+    def tuner(self) -> str:
+        """The kind of adapter as it is written: lora, ia3, prompt_tuning, full."""
         said = self.key("adapter", "finetuning_type", "train_type", "tuner_type", "peft_type")
-        if said is not None and any(
-            word in str(said.value).lower() for word in ("lora", "adapter", "ia3", "dora", "freeze")
-        ):
+        return str(said.value).lower() if said is not None else ""
+
+    @cached_property
+    def adapter(self) -> bool:
+        """Only a part of the weights is trained."""
+        if any(word in self.tuner for word in ("lora", "adapter", "ia3", "dora", "freeze", "prompt", "prefix")):
             return True
-        if self.on("use_peft", "use_lora", "lora_enable", "tune_mm_mlp_adapter", "load_in_4bit", "load_in_8bit"):
+        if self.on(*IN_PART):
             return True
         rank = self.key("lora_r", "lora_rank", "lora.r", "lora_alpha", "lora_config.r", "peft.dim")
         return (rank is not None and bool(figure(rank.value))) or "lora" in self.text("model")
@@ -232,6 +236,12 @@ class Recipe:
         return not any(
             word in said for word in ("bert", "masked", "electra", "deberta", "wav2vec", "clip", "whisper", "t5")
         )
+
+    @cached_property
+    def loaded(self) -> Setting | None:
+        """The dtype that weights are loaded in. That of a model's own configuration only says how they are stored."""
+        stored = self.key("architectures", "transformers_version", "_name_or_path", "hidden_act", "initializer_range")
+        return None if stored is not None else self.key("torch_dtype", "model_dtype", "weights_dtype")
 
     @cached_property
     def half(self) -> dict[str, Setting]:

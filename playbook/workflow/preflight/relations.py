@@ -39,6 +39,9 @@ def learning_rate(recipe: Recipe) -> Iterator[Found]:
         return
     rate, setting = found
     said = shown(setting)
+    if any(word in recipe.tuner for word in ("prompt", "prefix", "ia3", "p_tuning", "ptuning")):
+        yield Found("ok", said, setting)  # a few vectors take a rate of 0.03
+        return
     if rate < 0:
         yield Found("bad", f"{said} is below 0", setting)
         return
@@ -212,7 +215,7 @@ def _pure_half(recipe: Recipe) -> Setting | None:
         setting = recipe.key(end)
         if setting is not None and str(setting.value).lower() in ("16-true", "pure_fp16"):
             return setting
-    loaded = recipe.key("torch_dtype", "model_dtype")
+    loaded = recipe.loaded
     if loaded is not None and precision_of(loaded.value) == "fp16" and not recipe.adapter:
         return loaded
     return recipe.on("fp16_master_weights_and_grads", "memory_efficient_fp16", "pure_fp16")
@@ -244,14 +247,14 @@ def scaler(recipe: Recipe) -> Iterator[Found]:
         yield Found("bad", f"{shown(scale[1], half)}: a scale of 1 is none, small gradients become 0", scale[1])
     elif scale is not None and scale[0] > 1:
         yield Found("warn", f"{shown(scale[1], half)}: a static scale overflows or underflows one day", scale[1])
-    grown = recipe.key("torch_dtype", "model_dtype")
+    grown = recipe.loaded
     if grown is not None and precision_of(grown.value) == "bf16":
         yield Found("bad", f"{shown(half, grown)}: the scaler of fp16 does not take bf16 weights", half)
 
 
 def weights_dtype(recipe: Recipe) -> Iterator[Found]:
     """Weights that are trained are not loaded in fp16."""
-    setting = recipe.key("torch_dtype", "model_dtype", "weights_dtype")
+    setting = recipe.loaded
     if setting is not None and precision_of(setting.value) == "fp16" and not recipe.adapter:
         half = recipe.half.get("fp16")
         what = "the scaler cannot unscale fp16 weights" if half else "small updates of fp16 weights are lost"
@@ -312,7 +315,7 @@ def weight_decay(recipe: Recipe) -> Iterator[Found]:
         value, setting = found
         if value < 0:
             yield Found("bad", f"{shown(setting)} is below 0: weights grow", setting)
-        elif value > 1 and recipe.optimizer in ("", "adam"):
+        elif value > 1 and recipe.optimizer == "adam":
             yield Found("bad", f"{shown(setting)}; AdamW takes 0.01 to 0.3", setting)
         elif value >= 0.02 and recipe.optimizer == "sgd":
             yield Found("bad", f"{shown(setting)} with SGD, which takes 1e-5 to 5e-4", setting)

@@ -15,6 +15,7 @@ WORDS = frozenset(
         n_layers num_epoch num_head num_heads num_iters num_layer num_steps num_worker optimizers param_dtype
         save_step schedulers train_epochs train_iter train_step train_steps warmup_epoch warmup_step
         weight_decays weights_decay
+        content_length n_embed optimize scheduled train_sampler batchsize blocksize seqlen
         """,
     )
 )
