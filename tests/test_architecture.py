@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import importlib
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -65,6 +66,26 @@ def test_every_command_has_help(command: str) -> None:
     result = CliRunner().invoke(group, [command, "--help"])
     assert result.exit_code == 0, result.output
     assert len(result.output.split()) > 15 and command in text()
+
+
+def test_every_command_that_a_text_names_is_there() -> None:
+    """In hints, comments, the book, the site and the README: `playbook WORD` and, of a group, `playbook WORD WORD`."""
+    import click
+
+    from playbook.faces.cli import playbook as group
+
+    context = click.Context(group)
+    commands = {name: group.get_command(context, name) for name in group.list_commands(context)}
+    root = PACKAGE.parent
+    texts = [*MODULES, *(root / "knowledge").rglob("*.yaml"), *(root / "site").glob("*/*.[hj]*"), root / "README.md"]
+    wrong = set()
+    for path in texts:
+        for named in re.finditer(r"`playbook ([a-z][a-z-]*)(?: ([a-z][a-z-]*))?", path.read_text("utf-8")):
+            command = commands.get(named[1])
+            inner = command.list_commands(context) if isinstance(command, click.Group) and named[2] else None
+            if command is None or (inner is not None and named[2] not in inner):
+                wrong.add(f"{path.relative_to(root)}: {named[0]}`")
+    assert not wrong
 
 
 def test_the_table_of_readers_names_modules_with_the_contract() -> None:

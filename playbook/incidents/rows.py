@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -112,10 +112,9 @@ def words(record: Record) -> str:
 
 def record(parent: Any, children: Mapping[str, Sequence[Any]]) -> Record:
     """One row of `incident` and its children -> the document. Raises `PlaybookError` for rows changed by hand."""
-    read: Callable[[str], list[dict[str, Any]]] = lambda name: CHILDREN[name].together(children[name])  # noqa: E731
     try:
         data = {name: getattr(parent, name) for name in _OWN} | json.loads(parent.detail)
-        data |= {split.field: read(name) for name, split in CHILDREN.items()}
+        data |= {split.field: split.together(children[name]) for name, split in CHILDREN.items()}
         return Record.model_validate(data)
     except (ValidationError, ValueError, KeyError, TypeError) as error:
         what = str(error).splitlines()[0]
