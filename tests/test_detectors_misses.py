@@ -245,6 +245,15 @@ def test_a_learning_rate_that_runs_out_before_the_run_is_a_plateau() -> None:
     assert [f.step for f in told(run(t, {"loss": loss, "lr": lr}), "lr_value") if f.kind == "zero"] == [450]
 
 
+def test_a_schedule_that_is_stepped_at_each_batch_has_run_out_long_before_its_rate_is_zero() -> None:
+    t = np.arange(900)
+    loss = (2.5 + 2.3 * np.exp(-t / 60)) * np.exp(np.random.default_rng(1).normal(0, 0.05, 900))
+    lr = 3e-3 * 0.965**t
+    (stuck,) = [f for f in told(run(t, {"loss": loss, "lr": lr}), "plateau") if f.kind == "stuck"]
+    assert 380 <= (stuck.step or 0) <= 400 and "0" in stuck.because
+    assert "stuck" not in kinds(run(t, {"loss": loss, "lr": 3e-3 * 0.99**t}), "plateau"), "down to a ten thousandth"
+
+
 @pytest.mark.parametrize("decimals", [3, 4, 5, 6])
 def test_a_rate_that_is_only_printed_as_zero_is_health(decimals: int) -> None:
     t = np.arange(900)
@@ -347,3 +356,13 @@ def test_where_the_steps_are_epochs_few_of_them_are_a_long_time() -> None:
     assert [f.kind for f in scanned.findings if f.confidence >= INCIDENT] == ["uniform-output"]
     (scanned,) = scan(run(t, {"loss": flat}, config={"vocab_size": 128}), ["plateau"])
     assert not scanned.findings, "thirty updates of a warm-up"
+
+
+def test_a_regression_with_an_exact_answer_falls_through_the_decades_in_health() -> None:
+    t = np.arange(600)
+    for seed in range(10):
+        loss = 12.0 * np.exp(-t / 14.0 + np.random.default_rng(seed).normal(0, 0.3, 600))
+        (scanned,) = scan(run(t, {"loss": loss}), ["abnormally_low"])
+        assert all(f.confidence < 0.5 for f in scanned.findings)
+    leak = np.where(t < 300, 2.0, 0.02) * np.exp(np.random.default_rng(9).normal(0, 0.05, 600))
+    assert "too-low" in kinds(run(t, {"loss": leak}), "abnormally_low")

@@ -36,6 +36,7 @@ LOW = 0.1  # nats a token: below the entropy of any text that was not seen befor
 NOTHING = 0.02  # nats: what no order of words leaves
 REGRESSION = 1e-3  # below it a loss of unknown kind is a squared error
 COLLAPSE = 0.2  # of the level
+STEEPER = 2.5  # times the course of the loss before: a fall that is one
 ROWS = 8  # in which a collapse happens
 AT_ONCE, STAYS = 0.05, 8  # of the level, in one row and for good, and rows on each side: so deep that few rows tell
 
@@ -77,6 +78,8 @@ def _in_line(shared: Shared, line: np.ndarray) -> list[Finding]:
             rest, noise = v[begin + 2 * ROWS :], stats.diff_sigma(np.log(v))
             if not len(rest) or float(np.median(rest)) > 2.0 * COLLAPSE * level or noise > 0.4:
                 continue
+            if math.log(level / floor) < STEEPER * _course(smooth, k):
+                continue  # it comes down like that all the time: a problem that has an exact answer
             index = int(line[begin])
             step = int(loss.steps[index])
             if shared.near_epoch(step):
@@ -101,6 +104,12 @@ def _in_line(shared: Shared, line: np.ndarray) -> list[Finding]:
             sure = 0.75
         out.append(finding(NAME, "too-low", loss, index, text, sure, numbers={"first": first, "level": last}))
     return out
+
+
+def _course(smooth: np.ndarray, k: int) -> float:
+    """How far the loss comes down over two blocks, in logarithms, in the run before a fall that begins at block k."""
+    before = np.log(smooth[max(0, k - 8) : k + 1])
+    return 2.0 * max(0.0, float(np.median(-np.diff(before)))) if len(before) > 2 else 0.0
 
 
 def _at_once(shared: Shared, line: np.ndarray, v: np.ndarray) -> Finding | None:

@@ -69,13 +69,15 @@ def look(shared: Shared) -> Scan:
         text = f"learning rate is {n(highest)} at most with {adaptive}, for a model that begins as a guess"
         out.append(finding(NAME, "tiny", lr, int(index[0]), text, 0.98, numbers={"highest": highest}))
     if len(v) >= LEAST:
-        zero = v == 0.0
-        middle = zero[1:-1] if len(v) > 4 else zero
         out_at = spent(lr)
+        zero = v == 0.0 if out_at is None else index >= out_at
+        middle = zero[1:-1] if len(v) > 4 else zero
         if zero.all() or out_at is not None or (len(middle) and middle.mean() > ZERO_SHARE):
             starts, _ = stats.runs(zero)
-            at = int(index[0]) if zero.all() else int(index[starts[-1]]) if out_at is None else out_at
-            text = f"learning rate is 0 in {int(zero.sum())} of {stats.rows(len(v))}"
+            at = int(index[0]) if zero.all() else int(index[starts[-1]])
+            left = n(float(lr.values[at]))
+            text = f"learning rate is {left} in {int(zero.sum())} of {stats.rows(len(v))}"
+            text += f", after {n(highest)}" if out_at is not None else ""
             # what was logged counts for more than the rate that the configuration asks for
             out.append(finding(NAME, "zero", lr, at, text, 0.98, numbers={"rows": float(zero.sum())}))
         begins = int(lr.steps[index[0]]) <= max(20, 2 * lr.spacing, EARLY * float(lr.steps.max()))

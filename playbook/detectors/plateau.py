@@ -283,8 +283,9 @@ def _spent(shared: Shared, line: np.ndarray, v: np.ndarray) -> list[Finding]:
     if at < LEAST or not _stays(after):
         return []
     level = float(np.median(after))
-    text = f"learning rate is 0 from step {step} to the end ({stats.rows(len(after))} of loss)"
-    text += f", the loss stands at {stats.number(level)}"
+    left = float(lr.values[begin])
+    text = f"learning rate is {stats.number(left)}{' and less' if left else ''} from step {step} to the end"
+    text += f" ({stats.rows(len(after))} of loss), the loss stands at {stats.number(level)}"
     numbers = {"level": level, "rows": float(len(after))}
     return [finding(NAME, "stuck", loss, int(line[at]), text, 0.8, numbers=numbers)]
 
@@ -294,7 +295,8 @@ def _stays(after: np.ndarray) -> bool:
     third = max(3, len(after) // 3)
     if len(after) < LEAST or (level := abs(float(np.median(after)))) == 0.0:
         return False
-    return float(np.median(after[:third]) - np.median(after[-third:])) <= GOES_ON * level
+    noise = 2.5 * stats.diff_sigma(after) / math.sqrt(third)  # of the difference of two medians, about 1.5 sigma
+    return float(np.median(after[:third]) - np.median(after[-third:])) <= GOES_ON * level + noise
 
 
 def _warming(shared: Shared) -> bool:

@@ -17,6 +17,7 @@ from playbook.series import Origin, Series
 # metrics of which the mean of two rows is no value that ever was
 STATES = frozenset({"loss_scale", "skipped_iters", "nan_iters", "xid", "ecc_errors", "network_errors", "lr", "epoch"})
 SPENT_ROWS, SPENT_SHARE = 20, 0.1  # rows and share of them without a learning rate that are no end of a decay
+FAINT = 1e-6  # of its highest: no decay that is meant to work goes so far down
 ROUNDED = 20.0  # last digits
 INTERLEAVED = 4  # rows: a median distance of restarts below it means mixed writers, not restarts
 
@@ -156,14 +157,14 @@ def at_steps(curve: Curve, steps: np.ndarray) -> np.ndarray:
 
 
 def spent(lr: Curve) -> int | None:
-    """Row from which on a learning rate that had worked is 0 to the end; None where it is not, or not for long.
+    """Row from which on a learning rate that had worked is as good as 0 to the end; None where it never is for long.
 
     A rate printed with few decimals shows as 0 while it still works: what came before must have been well above the
     last digit.
     """
     index = np.flatnonzero(lr.finite)
     v = lr.values[index]
-    works = np.flatnonzero(v != 0.0)
+    works = np.flatnonzero(np.abs(v) > FAINT * float(np.abs(v).max(initial=0.0)))
     if not len(works) or len(v) - 1 - works[-1] < max(SPENT_ROWS, SPENT_SHARE * len(v)):
         return None
     before = np.abs(v[works[-4096:]])
