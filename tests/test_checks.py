@@ -10,7 +10,8 @@ import pytest
 from playbook.errors import PlaybookError
 from playbook.series import Origin, Run, Series
 from playbook.workflow.comparison.compare import compare
-from playbook.workflow.comparison.pairs import config_differences, noise
+from playbook.workflow.comparison.pairs import noise
+from playbook.workflow.comparison.settings import config_differences
 from playbook.workflow.comparison.verify_resume import suspects, verdict, verify
 from playbook.workflow.preflight import preflight
 
@@ -217,3 +218,66 @@ def test_what_lacks_a_loss_is_named_by_its_file() -> None:
     dark = Run({}, files=(FileReport("logs/dmesg.txt", "kernel_log", 3, ()),))
     with pytest.raises(PlaybookError, match=r"logs/dmesg\.txt.*loss"):
         verify(dark, after())
+
+
+def test_two_seeds_that_begin_alike_or_learn_at_another_pace_do_not_depart() -> None:
+    """The first losses of two seeds are ln(classes) alike, and one of them learns a tenth earlier."""
+    for seed in range(6):
+        one, two = curve(seed, seed), curve(seed + 50, seed + 50)
+        two["loss"] = two["loss"] + 6 * (np.exp(-STEPS / 270) - np.exp(-STEPS / 300))
+        one["loss"][:1] = two["loss"][:1] = 8.0
+        for every in (1, 10):
+            a, b = ({n: v[::k] for n, v in m.items()} for m, k in ((one, every), (two, 1)))
+            found = compare(run(a, STEPS[::every]), run(b, STEPS))
+            assert found.first is None and not found.same_seed, found.first
+
+
+def test_equal_runs_that_drift_apart_by_rounding_do_not_depart() -> None:
+    metrics, other = curve(), curve()
+    drift = np.minimum(1e-7 * np.exp(STEPS / 60), 3e-3) * np.random.default_rng(4).normal(size=len(STEPS))
+    other["loss"] = metrics["loss"] * (1 + drift)
+    found = compare(run(metrics, STEPS), run(other, STEPS))
+    assert found.same_seed and found.first is None
+    assert found.departures[0].equal_until is not None and "rounding" in found.departures[0].because
+
+
+def test_what_is_no_number_any_more_departs() -> None:
+    other = curve(5, 6)
+    other["loss"] = np.where(STEPS >= 700, np.nan, other["loss"])
+    found = compare(run(curve(), STEPS), run(other, STEPS))
+    assert found.first is not None and (found.first.metric, found.first.step) == ("loss", 700)
+
+
+def test_runs_that_log_at_other_steps_are_compared_all_the_same() -> None:
+    a, b = ({n: v[k::10] for n, v in curve(s, s).items()} for s, k in ((1, 0), (2, 3)))
+    assert compare(run(a, STEPS[0::10]), run(b, STEPS[3::10])).first is None
+    b["loss"] = np.where(STEPS[3::10] > 1200, 2 * b["loss"], b["loss"])
+    first = compare(run(a, STEPS[0::10]), run(b, STEPS[3::10])).first
+    assert first is not None and abs((first.step or 0) - 1203) <= 60
+
+
+def test_the_rank_that_departs_is_named() -> None:
+    def ranked(bad: int | None) -> Run:
+        series = {}
+        for rank in range(4):
+            loss = curve(shuffle=rank)["loss"].copy()
+            if rank == bad:
+                loss[900:] += 1
+            series["loss", rank] = Series("loss", rank, STEPS, loss, None, Origin("made.csv"))
+        return Run(series)
+
+    assert compare(ranked(None), ranked(None)).first is None
+    first = compare(ranked(None), ranked(2)).first
+    assert first is not None and (first.rank, first.step) == (2, 900)
+
+
+def test_a_setting_is_known_by_its_words_not_by_its_letters() -> None:
+    a = {"sampler_seed": 1, "allreduce_bucket": 1, "timesteps": 1, "optimizer": {"lr": 1}, "run_name": "x", "bf16": 1}
+    found = config_differences(a, {key: 2 if key != "optimizer" else {"lr": 2} for key in a})
+    assert [(d.key, d.area) for d in found][:3] == [
+        ("bf16", "precision"),
+        ("optimizer.lr", "learning rate"),
+        ("sampler_seed", "data"),
+    ]
+    assert {d.area for d in found[3:]} == {"other"}
+    assert config_differences(a, {**a, "bf16": 2, "optimizer": {"lr": 2}}, "learning rate")[0].key == "optimizer.lr"

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from playbook.faces.cli import common
+
+if TYPE_CHECKING:
+    from playbook.workflow.comparison.compare import Comparison
 
 _MARK = {"ok": ("ok", "green"), "failed": ("FAILED", "red"), "unknown": ("unknown", "yellow"), "bad": ("BAD", "red"),
          "warn": ("warn", "yellow"), "changed": ("changed", "yellow")}  # fmt: skip
@@ -105,18 +108,33 @@ def compare(reference: str, run: str, mapping: tuple[str, ...], as_json: bool) -
                 "first": asdict(first) if first else None,
                 "metrics": [asdict(d) for d in found.departures],
                 "same_seed": found.same_seed,
+                "ends": found.ends,
                 "config": [asdict(d) for d in found.differences],
             }
         )
         return 0
     for departure in found.departures:
         _line("failed" if departure.step is not None else "ok", departure.metric, departure.because)
-    if first is not None:
-        same = "the same seed and data until then" if found.same_seed else "different seeds"
-        click.echo(f"\ndeparts at step {first.step}, first in {first.metric} ({same})")
+    click.echo(f"\n{_summary(found)}")
+    ends = [end for end in found.ends if end is not None]
+    if len(set(ends)) == 2:
+        click.echo(f"REFERENCE ends at step {ends[0]}, RUN at {ends[1]}: only what both logged is compared")
+    if found.differences:
+        click.echo("settings that differ, those that most often matter first:")
     for item in found.differences[:12]:
         click.echo(f"  {item.key}: {item.reference} -> {item.run}  ({item.area})")
+    if len(found.differences) > 12:
+        click.echo(f"  and {len(found.differences) - 12} more (--json has all)")
     return 0
+
+
+def _summary(found: Comparison) -> str:
+    """One line: where it departs, or that it does not."""
+    kind = "same seed and data" if found.same_seed else "not the same seed or data: compared as two seeds"
+    if (first := found.first) is None:
+        return f"no departure ({kind})"
+    about = "about " if first.blur else ""
+    return f"departs at {about}step {first.step}, first in {first.metric} ({kind})"
 
 
 @click.command(short_help="Check a run's configuration before it is started.")

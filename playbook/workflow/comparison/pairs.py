@@ -1,69 +1,10 @@
-"""Two runs side by side: aligned series, the noise of a curve, and how their configurations differ."""
+"""Two curves side by side: their finite points, the steps they share, their noise and whether it is the same."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any
-
 import numpy as np
 
-from playbook.engine.observe import flatten
 from playbook.series import Series
-
-# Parts of a configuration by how often a difference there explains a difference of the curves; the first that a name
-# holds decides. What is not listed comes last. Names are matched as parts of the dotted key.
-RELEVANCE: tuple[tuple[str, tuple[str, ...]], ...] = (
-    ("precision", ("fp16", "bf16", "fp8", "precision", "dtype", "autocast", "loss_scale", "amp")),
-    ("learning rate", ("learning_rate", "lr", "warmup", "schedule", "decay_steps", "max_steps", "min_lr")),
-    ("batch", ("batch", "accumulation", "world_size", "num_gpus", "micro")),
-    ("optimizer", ("optim", "beta", "eps", "weight_decay", "momentum", "clip", "grad_norm")),
-    ("parallelism", ("parallel", "zero", "fsdp", "shard", "pipeline", "tensor")),
-    ("data", ("data", "seed", "shuffle", "tokenizer", "sequence", "seq_len", "max_length", "packing", "split")),
-    ("model", ("layers", "hidden", "heads", "init", "norm", "dropout", "attention", "vocab", "model")),
-    ("kernels and releases", ("flash", "fused", "compile", "kernel", "version", "cuda", "nccl", "checkpointing")),
-)
-_IGNORED = ("path", "dir", "output", "name", "time", "date", "host", "wandb", "log_", "report", "run_id")
-
-
-@dataclass(frozen=True, slots=True)
-class ConfigDifference:
-    """One setting that differs; `relevance` counts from 0 (most likely to matter)."""
-
-    key: str
-    reference: Any
-    run: Any
-    area: str
-    relevance: int
-
-
-def config_differences(reference: Mapping[str, Any], run: Mapping[str, Any]) -> list[ConfigDifference]:
-    """Settings that differ, those that most often explain a departure first."""
-    a, b = flatten(reference), flatten(run)
-    found = []
-    for key in sorted(set(a) | set(b)):
-        if _same(a.get(key), b.get(key)) or (not a or not b):
-            continue
-        place, area = _area(key)
-        found.append(ConfigDifference(key, a.get(key), b.get(key), area, place))
-    return sorted(found, key=lambda d: (d.relevance, d.key))
-
-
-def _same(a: Any, b: Any) -> bool:
-    if a == b or str(a).strip().lower() == str(b).strip().lower():
-        return True
-    try:
-        return float(a) == float(b)
-    except (TypeError, ValueError):
-        return False
-
-
-def _area(key: str) -> tuple[int, str]:
-    if not any(word in key for word in _IGNORED):
-        for place, (area, words) in enumerate(RELEVANCE):
-            if any(word in key for word in words):
-                return place, area
-    return len(RELEVANCE), "other"
 
 
 def clean(series: Series | None) -> tuple[np.ndarray, np.ndarray]:
@@ -89,3 +30,23 @@ def noise(values: np.ndarray) -> float:
         return 0.0
     differences = np.diff(values)
     return float(1.4826 * np.median(np.abs(differences - np.median(differences))) / np.sqrt(2))
+
+
+def correlation(a: np.ndarray, b: np.ndarray) -> float:
+    """Correlation of the row-to-row changes, so that a common trend does not count; clipped against single spikes."""
+    da, db = changes(a), changes(b)
+    if len(da) < 3 or da.std() == 0 or db.std() == 0:
+        return 0.0
+    return float(np.corrcoef(da, db)[0, 1])
+
+
+def changes(values: np.ndarray) -> np.ndarray:
+    """Row-to-row changes without their trend, single spikes clipped."""
+    d = np.diff(values)
+    if len(d) < 3:
+        return d
+    width = min(25, len(d))
+    kernel = np.ones(width)
+    d = d - np.convolve(d, kernel, "same") / np.convolve(np.ones(len(d)), kernel, "same")
+    limit = 5 * 1.4826 * float(np.median(np.abs(d)))
+    return np.clip(d, -limit, limit) if limit > 0 else d

@@ -10,6 +10,7 @@ from playbook.workflow.comparison.seam import Points
 
 ROWS = 24  # rows on either side that give value and slope at the seam
 CLOSE = 0.02  # relative to the rate: rounding in the log, a step counted from 0 or from 1
+RATE_CLOSE = 0.01  # relative, at a step that both logged
 TIMES = (2, 3, 4, 8, 16)
 TIMES_CLOSE = 0.04
 
@@ -47,6 +48,19 @@ def continued(before: Points, after: Points) -> Continued:
         ratio = slope2 / slope
         times = next((n for n in TIMES if abs(ratio / n - 1) < TIMES_CLOSE), None)
     return Continued(True, forward, times)
+
+
+def off_schedule(before: Points, after: Points) -> np.ndarray:
+    """bool per row of AFTER, all within BEFORE's steps: its rate is none that BEFORE had about there.
+
+    About: within two steps, or within a row of a run that logs more seldom.
+    """
+    (s, v), (s2, v2) = before, after
+    row = float(np.median(np.diff(s))) if len(s) > 1 else 1.0
+    near = np.array([np.interp(s2 + d, s, v) for d in (-row, -2, -1, 0, 1, 2, row)])
+    low, high = near.min(axis=0), near.max(axis=0)
+    room = RATE_CLOSE * np.maximum(np.abs(high), 1e-12)
+    return (v2 < low - room) | (v2 > high + room)
 
 
 def starts_at(before: Points, after: Points) -> bool:

@@ -11,7 +11,7 @@ from dataclasses import replace
 import numpy as np
 
 from playbook.workflow.comparison.level import Curve, Move
-from playbook.workflow.comparison.pairs import noise
+from playbook.workflow.comparison.pairs import changes, correlation, noise
 from playbook.workflow.comparison.seam import Check, Seam
 
 WEIGHTS = ("wrong-weights-loaded", "checkpoint-incomplete", "checkpoint-corrupt")
@@ -312,33 +312,13 @@ def _domain(values: np.ndarray) -> np.ndarray:
     return np.log(values) if len(values) and values.min() > 0 else values
 
 
-def correlation(a: np.ndarray, b: np.ndarray) -> float:
-    """Correlation of the row-to-row changes, so that a common trend does not count; clipped against single spikes."""
-    da, db = _changes(a), _changes(b)
-    if len(da) < 3 or da.std() == 0 or db.std() == 0:
-        return 0.0
-    return float(np.corrcoef(da, db)[0, 1])
-
-
-def _changes(values: np.ndarray) -> np.ndarray:
-    """Row-to-row changes without their trend, single spikes clipped."""
-    d = np.diff(values)
-    if len(d) < 3:
-        return d
-    width = min(25, len(d))
-    kernel = np.ones(width)
-    d = d - np.convolve(d, kernel, "same") / np.convolve(np.ones(len(d)), kernel, "same")
-    limit = 5 * 1.4826 * float(np.median(np.abs(d)))
-    return np.clip(d, -limit, limit) if limit > 0 else d
-
-
 def _echo(seam: Seam) -> tuple[int, float, int] | None:
     """(step, correlation, rows) of an earlier stretch whose noise comes again, where that is no habit of the run."""
     (steps, values), _ = seam.whole("loss")
     _, (_, later) = seam.sides("loss")
     if len(later) < ECHO_ROWS or len(values) < ECHO_ROWS + 4:
         return None
-    a, b = _changes(_domain(values)), _changes(_domain(later[:300]))
+    a, b = changes(_domain(values)), changes(_domain(later[:300]))
     b = b[: len(a)]
     strength = _strengths(a, b)
     if seam.begin <= seam.last:

@@ -12,11 +12,10 @@ import numpy as np
 
 from playbook.engine.observe import flatten, lookup
 from playbook.workflow.comparison.pairs import noise
-from playbook.workflow.comparison.rate import continued, starts_at
+from playbook.workflow.comparison.rate import continued, off_schedule, starts_at
 from playbook.workflow.comparison.seam import BATCH_CLOSE, Check, Points, Seam, per_step
 
 MISSING_ROWS = 20  # rows that a dead job may not have written
-RATE_CLOSE = 0.01
 SLOW, SPEED_NOISE = 0.8, 4.0
 
 
@@ -64,7 +63,7 @@ def learning_rate(seam: Seam) -> Check:
     if not len(after[0]) or not len(before[0]):
         return Check("learning rate", "unknown", "not logged")
     inside = _inside(before, after) if not seam.shift else np.empty(0, np.int64)
-    if len(wrong := inside[_off(before, after, inside)]):
+    if len(wrong := inside[off_schedule(before, (after[0][inside], after[1][inside]))]):
         k = wrong[0]
         was = float(np.interp(after[0][k], *before))
         what = f"learning rate {after[1][k]:.4g} at step {after[0][k]}, it was {was:.4g} there before"
@@ -100,15 +99,6 @@ def _inside(before: Points, after: Points) -> np.ndarray:
     """Rows of AFTER that lie within BEFORE's steps."""
     (s, _), (s2, _) = before, after
     return np.flatnonzero((s2 >= s[0]) & (s2 <= s[-1])) if len(s) > 1 else np.empty(0, np.int64)
-
-
-def _off(before: Points, after: Points, rows: np.ndarray) -> np.ndarray:
-    """bool per row: its rate is none that BEFORE had within two steps of there."""
-    (s, v), (s2, v2) = before, after
-    near = np.array([np.interp(s2[rows] + d, s, v) for d in (-2, -1, 0, 1, 2)])
-    low, high = near.min(axis=0), near.max(axis=0)
-    room = RATE_CLOSE * np.maximum(np.abs(high), 1e-12)
-    return (v2[rows] < low - room) | (v2[rows] > high + room)
 
 
 def _where_of(seam: Seam, before: Points, after: Points) -> str:
