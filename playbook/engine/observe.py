@@ -13,7 +13,7 @@ from functools import lru_cache
 from typing import Any
 
 from playbook.findings import Evidence, Finding, Scan
-from playbook.knowledge.entries import ConfigRule, Signal
+from playbook.knowledge.entries import SHAPE, ConfigRule, Signal
 from playbook.series import Event, Origin, Setting
 
 # A finding below this is mentioned to people, but moves no probability.
@@ -23,7 +23,7 @@ STRONG = 0.7
 # Over a healthy loss only a fault elsewhere that is this sure is called an incident: a line of a log may be about
 # another job or an old fault, a measured series is about this run.
 SURE, SURE_MEASURED = 0.85, 0.75
-SHAPE, HEALTHY = "loss-shape", "healthy"
+HEALTHY = "healthy"
 # Sections of a configuration that are not about the training of the model.
 _BESIDE = re.compile(
     r"profil\w*|nsys_profile|torch_profil\w*|eval\w*|val(?:id\w*|_\w+)?|test(?:_\w+)?|ref(?:erence)?(?:_\w+)?|reward\w*|rm"

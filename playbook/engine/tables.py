@@ -15,10 +15,8 @@ from typing import Any
 import numpy as np
 
 from playbook.engine.opinions import pool
-from playbook.knowledge.entries import HOW_OFTEN, Cause, Signal
+from playbook.knowledge.entries import HOW_OFTEN, SHAPE, Cause, Signal
 from playbook.knowledge.loader import Book
-
-SHAPE = "loss-shape"
 
 # Where nearly all causes have a link, what they leave is no estimate.
 MOST_LINKED = 0.2

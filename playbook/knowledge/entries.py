@@ -40,6 +40,7 @@ LAYERS = (
     "hardware",
     "checkpoint",
 )
+SHAPE = "loss-shape"  # the signal whose outcomes are the symptoms
 SYMPTOMS = (
     "instant-nan",
     "early-explosion",

@@ -12,7 +12,7 @@ from itertools import combinations
 from typing import Any
 
 from playbook.errors import Problem
-from playbook.knowledge.entries import HOW_OFTEN, SYMPTOMS, Cause
+from playbook.knowledge.entries import HOW_OFTEN, SHAPE, SYMPTOMS, Cause
 from playbook.knowledge.graph import kind_of, links
 from playbook.knowledge.loader import Book
 
@@ -99,7 +99,7 @@ def twins(book: Book, names: Names) -> Iterator[Problem]:
 
 
 def _profile(cause: Cause) -> dict[tuple[str, str], float]:
-    profile = {("loss-shape", s): HOW_OFTEN[w] for s, w in cause.shows.items()}
+    profile = {(SHAPE, s): HOW_OFTEN[w] for s, w in cause.shows.items()}
     for signal, link in cause.expects.items():
         profile |= {(signal, outcome): HOW_OFTEN[word] for outcome, word in link.states.items()}
     for rule in cause.excludes:
@@ -150,7 +150,7 @@ def unused_signal(book: Book, names: Names) -> Iterator[Problem]:
     """A signal that tells nothing: no cause has a link to it."""
     used = {s for cause in book.causes.values() for s in (*cause.expects, *(r.signal for r in cause.excludes))}
     for name in book.signals:
-        if name not in used and name != "loss-shape":
+        if name not in used and name != SHAPE:
             yield _at(
                 book, "signals", name, "no cause has a link to it", "write the link or drop the signal", "unused-signal"
             )
@@ -256,7 +256,7 @@ def class_unknown(book: Book, names: Names) -> Iterator[Problem]:
 
 def symptoms_fixed(book: Book, names: Names) -> Iterator[Problem]:
     """The outcomes of `loss-shape` are the symptoms, and each has its page."""
-    shape = book.signals.get("loss-shape")
+    shape = book.signals.get(SHAPE)
     if shape is None:
         return
     for name in sorted(set(shape.outcomes) ^ set(book.symptoms)):

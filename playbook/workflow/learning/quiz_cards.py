@@ -201,14 +201,12 @@ class Ground:
     @cached_property
     def aids(self) -> dict[str, tuple[Fix, ...]]:
         """symptom -> first aid, the safest and quickest first."""
-        order = {"safe": 0, "low": 1, "medium": 2, "high": 3}
         found: dict[str, list[Fix]] = {}
         for fix in self.book.fixes.values():
             if fix.kind == "first-aid" and fix.status != "deprecated":
                 for symptom in fix.symptoms:
                     found.setdefault(symptom, []).append(fix)
-        key = lambda f: (order[f.risk], f.minutes, f.id)  # noqa: E731
-        return {k: tuple(sorted(v, key=key)) for k, v in sorted(found.items())}
+        return {k: tuple(sorted(v, key=_safest)) for k, v in sorted(found.items())}
 
     @cached_property
     def apart(self) -> np.ndarray:
@@ -229,6 +227,10 @@ class Ground:
     def symptom_title(self, symptom: str) -> str:
         entry = self.book.symptoms.get(symptom)
         return entry.title if entry is not None else symptom
+
+    def symptom_link(self, symptom: str) -> Link:
+        """The page of a symptom, else of the signal that names it."""
+        return ("symptoms", symptom) if symptom in self.book.symptoms else ("signals", SHAPE)
 
     def usual(self, cause: str, signal: str) -> str:
         """The most probable outcome of a signal under a cause."""
@@ -258,6 +260,10 @@ class Ground:
         order = sorted(range(len(self.tables.causes)), key=lambda h: (-share[h], self.tables.causes[h]))
         likely = [h for h in order if self.tables.likelihood[h, where.start + outcomes.index(main)] >= _SHOWN * 0.8]
         return tuple(self.tables.causes[h] for h in likely if self.tables.causes[h] != cause.id)
+
+
+def _safest(fix: Fix) -> tuple[int, float, str]:
+    return ("safe", "low", "medium", "high").index(fix.risk), fix.minutes, fix.id
 
 
 def first_sentence(text: str) -> str:

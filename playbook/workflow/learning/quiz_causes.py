@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from playbook.knowledge.entries import LAYERS, Cause
+from playbook.knowledge.entries import LAYERS, SHAPE, Cause
 from playbook.workflow.learning.quiz_cards import (
     Card,
     Ground,
@@ -82,7 +82,7 @@ def _useless(ground: Ground, a: Cause, b: Cause, right: str, spec: Spec) -> list
     found = []
     for s, signal in enumerate(tables.signals):
         alike = ground.apart[i, j, s] < ALIKE and tables.groups[signal] != tables.groups[right]
-        if not alike or signal == "loss-shape" or not (tables.linked[i, s] or tables.linked[j, s]):
+        if not alike or signal == SHAPE or not (tables.linked[i, s] or tables.linked[j, s]):
             continue
         far = ground.apart[i, kin, s]
         best = kin[int(far.argmax())]

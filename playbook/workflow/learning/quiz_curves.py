@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
+from playbook.knowledge.entries import SHAPE
 from playbook.workflow.learning.quiz_cards import (
     Card,
     Ground,
@@ -44,27 +45,27 @@ _MOST_POINTS = 1200
 
 def curve_specs(ground: Ground) -> Iterator[Spec]:
     """Name the symptom: three pictures each."""
-    known = set(ground.book.symptoms) | set(ground.book.signals["loss-shape"].outcomes)
+    known = set(ground.book.symptoms) | set(ground.book.signals[SHAPE].outcomes)
     for name in SYMPTOM_SHAPES:
         for seed in range(SEEDS if name in known else 0):
             topics = frozenset({"curve", name})
-            yield Spec(card_id("curve", name, str(seed)), "curve", _symptom(ground, name), str(seed), 1, topics)
+            yield Spec(card_id("curve", name, str(seed)), "curve", ground.symptom_link(name), str(seed), 1, topics)
 
 
 def curve(ground: Ground, spec: Spec) -> Card | None:
     name = spec.id.split(":")[1]
     picture = draw(name, int(spec.variant))
-    return _symptom_card(ground, spec, name, picture, (_symptom(ground, name),), "D0-log-1")
+    return _symptom_card(ground, spec, name, picture, (ground.symptom_link(name),), "D0-log-1")
 
 
 def _symptom_card(
     ground: Ground, spec: Spec, name: str, picture: Picture, links: tuple[Link, ...], source: str
 ) -> Card:
     say = ground.say
-    options = [Option(ground.symptom_title(name), 1.0, _looks(ground, name), _symptom(ground, name))]
+    options = [Option(ground.symptom_title(name), 1.0, _looks(ground, name), ground.symptom_link(name))]
     for other in _ALIKE[name][: CHOICES - 1]:
         why = say("It would be that with: {looks}", looks=_looks(ground, other))
-        options.append(Option(ground.symptom_title(other), 0.0, why, _symptom(ground, other)))
+        options.append(Option(ground.symptom_title(other), 0.0, why, ground.symptom_link(other)))
     facts = _marks(ground, name, picture)
     return Card(
         spec,
@@ -81,11 +82,7 @@ def _symptom_card(
 
 def _looks(ground: Ground, symptom: str) -> str:
     entry = ground.book.symptoms.get(symptom)
-    return entry.looks_like if entry is not None else ground.book.signals["loss-shape"].outcomes.get(symptom, symptom)
-
-
-def _symptom(ground: Ground, symptom: str) -> Link:
-    return ("symptoms", symptom) if symptom in ground.book.symptoms else ("signals", "loss-shape")
+    return entry.looks_like if entry is not None else ground.book.signals[SHAPE].outcomes.get(symptom, symptom)
 
 
 def _marks(ground: Ground, name: str, picture: Picture) -> tuple[str, ...]:
@@ -147,7 +144,7 @@ def look_alike(ground: Ground, spec: Spec) -> Card | None:
 def published_specs(ground: Ground) -> Iterator[Spec]:
     """A published curve: one card for each case that has its metrics."""
     for case in ground.book.cases.values():
-        shape = str(case.answers.get("loss-shape", ""))
+        shape = str(case.answers.get(SHAPE, ""))
         if case.metrics and shape in _ALIKE and ("cases", case.id) in ground.book.files:
             topics = frozenset({"published", "curve", shape, case.id})
             yield Spec(card_id("published", case.id), "published", ("cases", case.id), "", 2, topics)
@@ -158,8 +155,8 @@ def published(ground: Ground, spec: Spec) -> Card | None:
     picture = case_picture(case.metrics, ground.book.files["cases", case.id].parent)
     if picture is None:
         return None
-    shape = str(case.answers["loss-shape"])
-    links: tuple[Link, ...] = (_symptom(ground, shape), ("cases", case.id))
+    shape = str(case.answers[SHAPE])
+    links: tuple[Link, ...] = (ground.symptom_link(shape), ("cases", case.id))
     return _symptom_card(ground, spec, shape, picture, links, case.sources[0])
 
 

@@ -14,7 +14,7 @@ from playbook.engine import value
 from playbook.engine.belief import posterior
 from playbook.engine.explain import reasons
 from playbook.engine.value import RunSize
-from playbook.knowledge.entries import Figure
+from playbook.knowledge.entries import SHAPE, Figure
 from playbook.workflow.cases import CaseFile, has_outcome, read_case, start
 from playbook.workflow.learning.quiz_cards import (
     Card,
@@ -44,7 +44,7 @@ def next_specs(ground: Ground) -> Iterator[Spec]:
     """The next best check: two moments of each published incident."""
     for case in _cases(ground):
         for moves in MOVES:
-            topics = frozenset({"next", case.id, str(case.answers.get("loss-shape", ""))} - {""})
+            topics = frozenset({"next", case.id, str(case.answers.get(SHAPE, ""))} - {""})
             level = 3 if moves == 0 else 4
             yield Spec(card_id("next", case.id, str(moves)), "next", ("cases", case.id), str(moves), level, topics)
 
@@ -106,7 +106,7 @@ def chance_specs(ground: Ground) -> Iterator[Spec]:
     """A probability: how sure of one suspect, at two moments of each published incident."""
     for case in _cases(ground):
         for moves in MOVES:
-            topics = frozenset({"chance", case.id, str(case.answers.get("loss-shape", ""))} - {""})
+            topics = frozenset({"chance", case.id, str(case.answers.get(SHAPE, ""))} - {""})
             yield Spec(card_id("chance", case.id, str(moves)), "chance", ("cases", case.id), str(moves), 4, topics)
 
 
@@ -214,7 +214,7 @@ def _play(ground: Ground, case_id: str, moves: int) -> Session | None:
 
 def _facts(ground: Ground, session: Session) -> tuple[str, ...]:
     """What is known, the shape of the loss first; and what it costs to look."""
-    known = sorted(session.evidence, key=lambda e: (e.signal != "loss-shape", e.signal))
+    known = sorted(session.evidence, key=lambda e: (e.signal != SHAPE, e.signal))
     size: RunSize = session.size
     lines = [ground.fact(e.signal, e.state) for e in known]
     job = ground.say("The job: {gpus} GPUs, {seconds:g} s a step", gpus=size.gpus, seconds=size.step_seconds)

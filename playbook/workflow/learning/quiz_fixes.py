@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from playbook.knowledge.entries import Cause, Fix
+from playbook.knowledge.entries import SHAPE, Cause, Fix
 from playbook.workflow.learning.quiz_cards import (
     Card,
     Ground,
-    Link,
     Option,
     Spec,
     card_id,
@@ -28,16 +27,14 @@ def first_aid_specs(ground: Ground) -> Iterator[Spec]:
             continue
         for fix in fixes:
             topics = frozenset({"first-aid", symptom, fix.id})
-            yield Spec(card_id("first-aid", symptom, fix.id), "first-aid", _symptom(ground, symptom), fix.id, 1, topics)
+            yield Spec(
+                card_id("first-aid", symptom, fix.id), "first-aid", ground.symptom_link(symptom), fix.id, 1, topics
+            )
 
 
 def _shapes(ground: Ground) -> dict[str, str]:
-    shape = ground.book.signals.get("loss-shape")
+    shape = ground.book.signals.get(SHAPE)
     return dict(shape.outcomes) if shape is not None else {}
-
-
-def _symptom(ground: Ground, symptom: str) -> Link:
-    return ("symptoms", symptom) if symptom in ground.book.symptoms else ("signals", "loss-shape")
 
 
 def first_aid(ground: Ground, spec: Spec) -> Card | None:
@@ -61,7 +58,7 @@ def first_aid(ground: Ground, spec: Spec) -> Card | None:
         spec,
         say("The alert says: {symptom}. What do you do first?", symptom=ground.symptom_title(symptom)),
         "choice",
-        (_symptom(ground, symptom), ("fixes", fix.id)),
+        (ground.symptom_link(symptom), ("fixes", fix.id)),
         facts=(looks,),
         options=shuffled(options, spec),
         explain=fix.summary,
