@@ -26,8 +26,8 @@ DECIDE = 0.75
 DECIDE_EVIDENCE = 3
 # What speaks against the leading cause may come to this share of what speaks for it. Answers that contradict each other
 # leave a cause first that fits none too badly: a mistaken answer or two faults, no verdict. No right verdict on the
-# development half comes above 0.17.
-CONTRADICTED = 0.25
+# development half comes above it.
+CONTRADICTED = 0.2
 # A told outcome at most this usual tells of a fault, however the curve looks.
 UNUSUAL = 0.2
 # Asking goes on beyond a verdict while it is cheap, for a probability that was just reached is often passed by chance;
