@@ -14,6 +14,7 @@ from playbook.errors import PlaybookError
 from playbook.faces.cli import run as command
 from playbook.knowledge.loader import Book, load
 from playbook.series import Run
+from playbook.workflow.ingest import look, run_size
 from playbook.workflow.preflight import RELATIONS, Verdict, preflight
 from playbook.workflow.preflight.doubles import meant_by
 from playbook.workflow.preflight.recipe import Recipe, settings_of
@@ -402,3 +403,26 @@ def test_preflight_on_the_command_line(tmp_path: Path, capsys: pytest.CaptureFix
     assert f"{path}:3: fp16 = True, bf16 = True (line 2)" in shown and "mend:" in shown
     path.write_text("seed: 1\nbf16: true\n")
     assert command(["preflight", str(path)]) == 0
+
+
+def test_of_several_scripts_in_a_folder_none_is_taken(tmp_path: Path) -> None:
+    for name, rate in (("small.sh", "1e-4"), ("large.sh", "3e-4")):
+        (tmp_path / name).write_text(f"python t.py --lr {rate} --epochs 3 --seed 1\n")
+    (tmp_path / "metrics.csv").write_text("step,loss\n0,3\n1,2\n2,1\n")
+    run = readers.read(tmp_path)
+    assert run.config == {} and run.settings == ()
+    assert [p.code for f in run.files for p in f.problems] == ["several-scripts"] * 2
+    named = readers.read([tmp_path / "metrics.csv", tmp_path / "small.sh"])
+    assert named.config["lr"] == 1e-4 and named.one("loss") is not None
+
+
+def test_evidence_of_a_configuration_says_where_it_stands(tmp_path: Path) -> None:
+    run = written(tmp_path, ("metrics.csv", "step,loss\n0,3\n1,2\n2,1\n"), ("args.yaml", "seed: 1\nfp16: true\n"))
+    found = {e.signal: e for e in look(run, book()).evidence}
+    precision = found["precision"]
+    assert precision.state == "fp16" and precision.origin is not None
+    assert (precision.origin.path, precision.origin.line) == (str(tmp_path / "args.yaml"), 2)
+
+
+def test_the_size_of_a_run_is_read_off_its_script(tmp_path: Path) -> None:
+    assert run_size(written(tmp_path, SOUND["megatron"])).gpus == 128

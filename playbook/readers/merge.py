@@ -25,6 +25,7 @@ Part = tuple[walk.Found, RunBuilder, Reader]
 def merged(parts: list[Part], refused: list[FileReport]) -> Run:
     """One Run of all builders. `refused` are the reports of files that could not be read."""
     parts = _latest_run(parts)
+    _one_script(parts)
     finished = [builder.finish() for _, builder, _ in parts]
     foreign = _foreign(parts, [series for series, _ in finished])
     dropped = [parts[place][1].report() for place in sorted(foreign) if parts[place][1].problems]
@@ -48,6 +49,16 @@ def merged(parts: list[Part], refused: list[FileReport]) -> Run:
     unmapped = sorted({raw for _, names in finished for raw in names} - used)
     reports = [builder.report() for _, builder, _ in parts] + dropped + refused
     return Run(result, tuple(events), config, tuple(reports), tuple(unmapped), tuple(settings))
+
+
+def _one_script(parts: list[Part]) -> None:
+    """Of several job scripts in a folder none is known to be that of the run: their settings are left out."""
+    scripts = [builder for found, builder, reader in parts if found.inside and reader.NAME == "script"]
+    for builder in scripts if len(scripts) > 1 else ():
+        builder.config.clear()
+        builder.settings.clear()
+        what = f"one of {len(scripts)} job scripts here: its settings are left out"
+        builder.problem(None, what, "name the script that started the run beside its folder", "several-scripts")
 
 
 def _gathered(parts: list[Part], finished: list[dict[Key, Series]]) -> dict[Key, list[tuple[int, Series]]]:
