@@ -27,6 +27,7 @@ UNKNOWN_PRIOR = 0.03  # incidents whose cause no book has
 AUTHORED_PAIRS_PRIOR = 0.03  # two faults at once that the book names together
 OTHER_PAIRS_PRIOR = 0.01  # any other two faults at once
 PAIR_CANDIDATES = 24  # most probable single causes of which pairs are formed
+PAIRS_NAMED, PAIR_NAMED = 20, 1e-3  # pairs that a belief names at most, and the probability above which it does
 # A likelihood ratio below this comes only from a hard exclusion: authored words and slips never go so low.
 RULES_OUT = 1e-6
 
@@ -36,7 +37,7 @@ class Belief:
     """The state of knowledge after some evidence.
 
     single     float64[h], probability of each cause alone
-    pairs      ((i, j, probability), ...), most probable first, those above 0.001
+    pairs      ((i, j, probability), ...), most probable first, those above `PAIR_NAMED`
     marginal   float64[h], single + half of each pair that holds the cause; with `unknown` it sums to 1
     unknown    probability of "not in the book"
     by_class   float64[c], sums of `marginal`
@@ -77,8 +78,8 @@ def posterior(tables: Tables, evidence: Iterable[Evidence]) -> Belief:
     marginal = single.copy()
     np.add.at(marginal, ij[:, 0], pair_mass / 2)
     np.add.at(marginal, ij[:, 1], pair_mass / 2)
-    order = np.argsort(-pair_mass, kind="stable")[:20]
-    pairs = tuple((int(ij[k, 0]), int(ij[k, 1]), float(pair_mass[k])) for k in order if pair_mass[k] > 1e-3)
+    order = np.argsort(-pair_mass, kind="stable")[:PAIRS_NAMED]
+    pairs = tuple((int(ij[k, 0]), int(ij[k, 1]), float(pair_mass[k])) for k in order if pair_mass[k] > PAIR_NAMED)
     by_class = np.add.reduceat(marginal, tables.class_start) if n else marginal
     return Belief(single, pairs, marginal, unknown, by_class, ratios, used, unmapped)
 
