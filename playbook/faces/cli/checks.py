@@ -163,6 +163,8 @@ def preflight(config: tuple[str, ...], as_json: bool, packs: tuple[Path, ...]) -
             if verdict.state != "ok":
                 common.console().print(f"        [dim]mend:[/] {_escape(verdict.text)}", soft_wrap=True)
                 common.console().print(f"        [dim]why:[/] {_escape(verdict.why)}", soft_wrap=True)
+    told = {state: sum(v.state == state for v in verdicts) for state in ("bad", "warn", "ok")}
+    click.echo("\n" + ", ".join(f"{count} {state}" for state, count in told.items()))
     unknown = [v for v in verdicts if v.state == "unknown"]
     if unknown:
         click.echo(f"\nnot said by the configuration ({len(unknown)}):")
