@@ -178,8 +178,10 @@ def test_the_metric_nearest_to_the_cause_comes_first() -> None:
 
 
 def test_compare_needs_common_steps() -> None:
-    with pytest.raises(PlaybookError, match="share no metric"):
+    with pytest.raises(PlaybookError, match=r"share no metric at any step.*0 to 1999.*10000.*verify-resume"):
         compare(run(curve(), STEPS), run(curve(), STEPS + 10_000))
+    with pytest.raises(PlaybookError, match=r"share no metric .*--map"):
+        compare(run({"loss": STEPS + 1.0}, STEPS), run({"lr": STEPS + 1.0}, STEPS))
 
 
 def test_settings_are_ranked_by_relevance() -> None:

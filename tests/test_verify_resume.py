@@ -161,6 +161,24 @@ def test_twice_the_speed_on_twice_the_devices_is_no_fault() -> None:
     assert judged(run(before, config=config), run(after, config={**config, "world_size": 16}))[0] == "continues"
 
 
+@pytest.mark.parametrize(("first", "cause"), [(0, "checkpoint-corrupt"), (12, "optimizer-state-lost")])
+def test_a_loss_that_is_no_number_is_a_broken_resume_not_a_bad_file(first: int, cause: str) -> None:
+    after = part(table(), SEAM, 1300)
+    after["loss"][first:] = np.nan
+    found, names = judged(run(BEFORE), run(after))
+    assert (found, names[0]) == ("broken", cause)
+
+
+def test_a_loss_of_exactly_zero_is_not_progress() -> None:
+    after = part(table(), SEAM, 1300)
+    after["loss"][:] = 0.0
+    assert judged(run(BEFORE), run(after))[1][0] == "loss-logged-wrongly"
+
+
+def test_one_row_says_nothing_yet() -> None:
+    assert judged(run(BEFORE), run(part(table(), SEAM, SEAM + 1)))[0] == "undecided"
+
+
 def test_json_and_exit_codes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     def write(name: str, data: Table) -> str:
         rows = [dict(zip(data, map(float, row), strict=True)) for row in zip(*data.values(), strict=True)]

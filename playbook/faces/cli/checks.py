@@ -73,6 +73,7 @@ def verify_resume(before: str, after: str, mapping: tuple[str, ...], as_json: bo
         for name in suspects[:4]:
             click.echo(f"  {name:36} {causes[name].title if name in causes else ''}")
         click.echo(f"`playbook knowledge show {suspects[0]}` tells how to confirm and mend it")
+        click.echo("until that is clear, keep the checkpoint it was loaded from out of the rotation")
     if unseen and not failed:
         click.echo("these files cannot show:")
         for line in unseen:

@@ -46,13 +46,20 @@ def compare(reference: Run, run: Run) -> Comparison:
     paired = same_seed(reference.one(name), run.one(name)) if name else False
     departures = [found for metric in METRICS if (found := _of_metric(metric, reference, run, paired)) is not None]
     if not departures:
-        raise PlaybookError(
-            "compare", "the two runs share no metric at any step", "use --map to name the columns alike"
-        )
+        raise PlaybookError("compare", *_nothing_shared(reference, run))
     ends = (reference.step_range()[1], run.step_range()[1])
     whole = Comparison(tuple(departures), paired, (), ends)
     area = AREA_OF.get(whole.first.metric) if whole.first else None
     return replace(whole, differences=tuple(config_differences(reference.config, run.config, area)))
+
+
+def _nothing_shared(reference: Run, run: Run) -> tuple[str, str]:
+    """Why two runs cannot be compared, and the mend."""
+    if not set(reference.metrics) & set(run.metrics) & set(METRICS):
+        return "the two runs share no metric", "use --map to name the columns alike"
+    (low, high), (first, last) = reference.step_range(), run.step_range()
+    what = f"the two runs share no metric at any step: REFERENCE has steps {low} to {high}, RUN {first} to {last}"
+    return what, "a run that goes on from another is checked by `playbook verify-resume`"
 
 
 def _of_metric(name: str, reference: Run, run: Run, paired: bool) -> Departure | None:

@@ -135,7 +135,7 @@ def _row_by_row(name: str, steps: np.ndarray, a: np.ndarray, b: np.ndarray) -> D
 
 def _sudden(off: np.ndarray, head: int, a: np.ndarray) -> bool:
     """Equal to the last digit, then at once apart: nothing that grew."""
-    if head < 3:
+    if head < 1 or (head < 3 and np.abs(off[:head]).max() > FLAT):
         return False
     before, after = np.abs(off[max(0, head - 5) : head]), np.abs(off[head : head + 3])
     digits = 5e-5 if np.all(np.round(a, 4) == a) else FLAT

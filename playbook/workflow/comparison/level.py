@@ -15,6 +15,8 @@ from playbook.workflow.comparison.pairs import noise
 
 TREND = 160  # rows that make the trend, at most
 LEAST_TREND = 8
+PACE_ROWS = 128
+NEWEST = 24
 PLACES = 160  # other places that are asked, at most
 FEW_PLACES = 12  # fewer answers than this make no scale
 DEVIATIONS = 5.0
@@ -27,12 +29,14 @@ class Move:
 
     shift     difference from the expectation; for a logarithm about the relative difference
     bar       the difference that this curve would have to reach to stand out
+    pace      what the curve itself moved over the last rows before the seam
     level     what was expected, in the units of the log
     value     what was found
     """
 
     shift: float
     bar: float
+    pace: float
     level: float
     value: float
 
@@ -87,10 +91,10 @@ class Curve:
         found, usual = _centre(rows), float(np.median(answers))
         off = np.abs(answers - usual)
         wide = max(DEVIATIONS * 1.4826 * float(np.median(off)), BEYOND * float(off.max()))
-        bar = max(floor, max(1.0, min(self._rougher(), 4.0)) * wide)
+        bar = max(floor, max(1.0, min(self._rougher(), 4.0)) * self._rising_noise() * wide)
         # the trend may err everywhere in one direction; what is not off in both views is not off
         shift = _nearer(found - expected, found - expected - usual)
-        return Move(shift, bar, self.value(found - shift), self.value(found))
+        return Move(shift, bar, _pace(self.x), self.value(found - shift), self.value(found))
 
     def value(self, x: float) -> float:
         """A value of the domain in the units of the log."""
@@ -99,6 +103,10 @@ class Curve:
     def _sigma(self) -> float:
         recent = self.x[-4 * TREND :]
         return max(noise(recent), 1e-9)
+
+    def _rising_noise(self) -> float:
+        """How much noisier the last rows are than those that the other places lie in."""
+        return max(1.0, min(noise(self.x[-NEWEST:]) / self._sigma(), 2.0))
 
     def _rougher(self) -> float:
         """How much noisier the rows after are: rows averaged over fewer steps are."""
@@ -142,15 +150,25 @@ def _step(steps: np.ndarray) -> float:
 
 def _expected(steps: np.ndarray, x: np.ndarray, ahead: float) -> float:
     """The trend of the last rows, drawn on to a step: from the middles of their two halves, never upwards."""
+    level, change, centre, apart = _halves(steps, x)
+    # no further than the trend itself is long: a descent does not go on for ever
+    return level + min(change / apart, 0.0) * min(ahead - centre, apart)
+
+
+def _halves(steps: np.ndarray, x: np.ndarray) -> tuple[float, float, float, float]:
+    """Of the rows of the trend: level of the later half, its change from the earlier one, its step, steps between."""
     size = min(TREND, max(LEAST_TREND, len(x) // 4))
     s, v = steps[-size:], x[-size:]
     half = len(v) // 2
     one, two = _centre(v[:half]), _centre(v[half:])
     at_one, at_two = float(np.mean(s[:half])), float(np.mean(s[half:]))
-    slope = (two - one) / max(at_two - at_one, 1.0)
-    # no further than the trend itself is long: a descent does not go on for ever
-    reach = min(ahead - at_two, at_two - at_one)
-    return two + min(slope, 0.0) * reach
+    return two, two - one, at_two, max(at_two - at_one, 1.0)
+
+
+def _pace(x: np.ndarray) -> float:
+    recent = x[-PACE_ROWS:]
+    third = max(1, len(recent) // 3)
+    return abs(_centre(recent[-third:]) - _centre(recent[:third]))
 
 
 def _nearer(one: float, two: float) -> float:

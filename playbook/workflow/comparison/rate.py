@@ -8,7 +8,9 @@ import numpy as np
 
 from playbook.workflow.comparison.seam import Points
 
-ROWS = 24  # rows on either side that give value and slope at the seam
+ROWS = 24  # rows on either side that give the exact slope at the seam
+NEAR_ROWS = 4  # steps from row to row that give the tangent
+FLAT_ROWS = 5
 CLOSE = 0.02  # relative to the rate: rounding in the log, a step counted from 0 or from 1
 RATE_CLOSE = 0.01  # relative, at a step that both logged
 TIMES = (2, 3, 4, 8, 16)
@@ -34,18 +36,29 @@ def continued(before: Points, after: Points) -> Continued:
     """How the rate goes on over the seam. Needs 2 rows before it and 1 after."""
     (s, v), (s2, v2) = before, after
     gap = float(s2[0] - s[-1])
+    row = float(np.median(np.diff(s)))
     last, first = float(v[-1]), float(v2[0])
-    slope, exact = _end_slope(s[-ROWS:] - s[-1], v[-ROWS:])
-    slope2, exact2 = _end_slope(s2[:ROWS] - s2[0], v2[:ROWS]) if len(s2) > 2 else (slope, False)
+    slope, earlier = _slopes(s[::-1], v[::-1])
+    slope2, later = _slopes(s2, v2) if len(s2) > 1 else (slope, slope)
     forward, backward = last + slope * gap, first - slope2 * gap
     room = CLOSE * max(abs(last), abs(first)) + 2 * max(abs(slope), min(abs(slope2), abs(slope) * 4))
-    meets = abs(first - forward) <= room or abs(backward - last) <= room or _bends(last, forward, first, backward)
-    if not meets and not _known_drop(v, last, first):
-        flat = all(len(x) > 2 and np.ptp(x) <= 1e-6 * np.abs(x).max() for x in (v[-ROWS:], v2[:ROWS]))
+    # a curved schedule leaves its tangent, the more the longer the gap
+    ahead = room + 2 * abs(slope - earlier) * gap
+    behind = room + 2 * abs(slope2 - later) * gap
+    meets = (
+        abs(first - forward) <= ahead
+        or abs(backward - last) <= behind
+        or (gap <= 3 * row and abs(first - last) <= CLOSE * max(abs(last), abs(first)))
+        or _bends(last, forward, first, backward)
+    )
+    if not meets and not _known_jump(v, last, first):
+        flat = all(len(x) > 2 and np.ptp(x) <= 1e-6 * np.abs(x).max() for x in (v[-FLAT_ROWS:], v2[:FLAT_ROWS]))
         return Continued(False, forward, step_down=flat and 0 < first < last)
+    curve, exact = _end_slope(s[-ROWS:] - s[-1], v[-ROWS:])
+    curve2, exact2 = _end_slope(s2[:ROWS] - s2[0], v2[:ROWS])
     times = None
-    if exact and exact2 and slope * slope2 > 0 and len(s2) >= 8:
-        ratio = slope2 / slope
+    if exact and exact2 and curve * curve2 > 0 and len(s2) >= 8:
+        ratio = curve2 / curve
         times = next((n for n in TIMES if abs(ratio / n - 1) < TIMES_CLOSE), None)
     return Continued(True, forward, times)
 
@@ -75,12 +88,20 @@ def _bends(last: float, forward: float, first: float, backward: float) -> bool:
     return (forward - first) * (last - backward) < 0
 
 
-def _known_drop(v: np.ndarray, last: float, first: float) -> bool:
-    """A schedule of steps that fell by this factor before."""
-    if last <= 0 or first <= 0 or first >= last or v.min() <= 0:
+def _known_jump(v: np.ndarray, last: float, first: float) -> bool:
+    """A schedule of steps or of cycles that jumped by this factor before."""
+    if last <= 0 or first <= 0 or v.min() <= 0:
         return False
-    drops = v[1:] / v[:-1]
-    return bool(np.any(np.abs(drops[drops < 0.95] / (first / last) - 1) < 0.05))
+    jumps = np.diff(np.log(v))
+    jump = np.log(first / last)
+    return bool(np.any(np.abs(jumps[np.abs(jumps) > 0.05] - jump) < 0.05 + 0.03 * abs(jump)))
+
+
+def _slopes(s: np.ndarray, v: np.ndarray) -> tuple[float, float]:
+    """The slope of the rows next to the seam (first in the arrays) and of those behind them."""
+    d = np.diff(v) / np.diff(s)
+    near = float(np.median(d[:NEAR_ROWS]))
+    return near, float(np.median(d[NEAR_ROWS : 2 * NEAR_ROWS])) if len(d) > NEAR_ROWS else near
 
 
 def _end_slope(at: np.ndarray, v: np.ndarray) -> tuple[float, bool]:

@@ -22,6 +22,7 @@ SMALL_STEP = (
     "layout-changed-at-resume",
 )
 UPDATE = ("optimizer-state-lost", "scaler-not-restored", "layout-changed-at-resume")
+NO_LOSS = ("loss-logged-wrongly", "no-label-in-batch", "data-version-changed-at-resume")
 DATA = ("sampler-not-restored", "data-version-changed-at-resume", "rng-not-restored")
 
 FIRST, SOON, BEGUN, LATER = (
@@ -37,6 +38,7 @@ SMALL_SHARE = 0.15  # ... unless it is less than this share of all that the run 
 NEAR_FRESH = 0.2  # of the way from the level to the first losses of all
 FACTORS = (2, 3, 4, 5, 6, 8, 10, 12, 16, 20, 24, 25, 32, 48, 50, 64, 100, 128, 256, 512, 1024)
 UPDATE_EXACT = 1e-3  # where the first loss is the same to all its digits
+FEW_AFTER = 3
 PAIRED = 8  # steps trained twice that make a comparison
 FIRST_EQUAL = 5e-5  # relative: the first loss is that of the same weights and samples (4 digits in a log)
 UPDATE_EQUAL = 3e-3  # relative: what kernels and reductions may move the next losses
@@ -46,6 +48,18 @@ ECHO_ROWS = 20  # fewer rows recognise no samples
 
 def loss(seam: Seam) -> Check:
     before, after = seam.sides("loss")
+    if seam.broken_at is not None:
+        what = f"loss is no number from step {seam.broken_at} on"
+        causes = (
+            (WEIGHTS[2], WEIGHTS[0], *UPDATE[1:2], UPDATE[0])
+            if seam.broken_at == seam.at or not len(after[0])
+            else UPDATE
+        )
+        return Check("loss", "failed", what, causes, 3.0)
+    if len(after[0]) < FEW_AFTER:
+        return Check("loss", "unknown", f"{len(after[0])} rows after the seam say nothing yet")
+    if not after[1].any() and before[1].all():
+        return Check("loss", "failed", "loss is exactly 0 from the load on", NO_LOSS, 3.0)
     curve = Curve.of(before, after)
     if paired := _paired_loss(seam):
         return paired
@@ -112,8 +126,9 @@ def _half_up(move: Move) -> bool:
 
 
 def _stays_down(move: Move, later: Move | None) -> bool:
-    """One low row is luck; what is seen again stays low for a while."""
-    return later is None or later.shift < -0.3 * later.bar or move.shift < -2 * move.bar
+    """One low row is luck, and a steep descent may become steeper; what is seen again stays far below a slow one."""
+    far = abs(move.shift) > 1.5 * move.pace
+    return far and (later is None or later.shift < -0.3 * later.bar or move.shift < -2 * move.bar)
 
 
 def _rate_fell(seam: Seam) -> bool:

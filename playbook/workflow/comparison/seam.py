@@ -15,7 +15,7 @@ import numpy as np
 
 from playbook.errors import PlaybookError
 from playbook.series import Run, Series
-from playbook.workflow.comparison.pairs import clean
+from playbook.workflow.comparison.pairs import clean, correlation
 
 Points = tuple[np.ndarray, np.ndarray]  # steps int64[n] and values float64[n], sorted by step
 
@@ -49,6 +49,7 @@ class Seam:
     last     last step of the run before it
     spacing  (before, after): steps from one logged loss to the next
     shift    what is added to AFTER's steps where its counter began again at zero, else 0
+    broken_at  first step of AFTER from which on its loss is no number, where that begins at once or is never mended
     """
 
     before: Run
@@ -57,7 +58,7 @@ class Seam:
     last: int
     spacing: tuple[int, int]
     shift: int = 0
-    copied: int = 0
+    broken_at: int | None = None
     pieces: dict[str, tuple[Points, Points]] = field(default_factory=dict)
 
     def sides(self, name: str) -> tuple[Points, Points]:
@@ -120,7 +121,7 @@ def find(before: Run, after: Run) -> Seam:
     for side, run in (("BEFORE", before), ("AFTER", after)):
         if run.one("loss") is None:
             raise PlaybookError(_where(side, run), "has no loss", "name its column with --map loss=COLUMN")
-        if not len(clean(run.one("loss"))[0]):
+        if not len(clean(run.one("loss"))[0]) and (side == "BEFORE" or not len(run.one("loss") or ())):
             raise PlaybookError(_where(side, run), "has no finite loss", "look at it with `playbook ingest`")
     old, new = before.one("loss"), after.one("loss")
     assert old is not None and new is not None
@@ -143,16 +144,19 @@ def find(before: Run, after: Run) -> Seam:
             clean(_first_segment(_rows(two, _place(two, new, cut.start), len(two)))),
         )
     (sb, _), (sa, _) = pieces["loss"]
-    if not len(sb) or not len(sa):
+    own = _first_segment(_rows(new, cut.start, len(new)))
+    bad = _not_finite(own)
+    if not len(sb) or (not len(sa) and bad is None):
         raise PlaybookError(
             _where("AFTER", after), "has no finite loss after the resume", "look at it with `playbook ingest`"
         )
-    at, last = int(sa[0]), int(sb[-1])
+    at, last = int(sa[0] if len(sa) else own.steps[0]), int(sb[-1])
     spacing = (_spacing(sb), _spacing(sa))
-    shift = last + max(spacing[1], 1) - at if _starts_over(sb, at, spacing) else 0
+    over = _starts_over(sb, at, spacing) and not _trained_again(pieces["loss"])
+    shift = last + max(spacing[1], 1) - at if over else 0
     if shift:
         pieces = {name: (one, (two[0] + shift, two[1])) for name, (one, two) in pieces.items()}
-    return Seam(before, after, at, last, spacing, shift, cut.start, pieces)
+    return Seam(before, after, at, last, spacing, shift, bad, pieces)
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,6 +201,16 @@ def _rows(series: Series, low: int, high: int) -> Series:
     )
 
 
+def _not_finite(series: Series) -> int | None:
+    """The step from which on the loss is no number: from the first row on, or until the end."""
+    good = np.flatnonzero(series.finite)
+    if not len(series) or (len(good) == len(series)):
+        return None
+    if not series.finite[0]:
+        return int(series.steps[0])
+    return int(series.steps[good[-1] + 1]) if good[-1] + 1 < len(series) else None
+
+
 def _first_segment(series: Series) -> Series:
     """The rows up to the next restart in the same file: a later resume is another seam."""
     restarts = series.restarts
@@ -211,7 +225,18 @@ def _spacing(steps: np.ndarray) -> int:
 
 def _starts_over(steps: np.ndarray, at: int, spacing: tuple[int, int]) -> bool:
     """The run after begins where a counter begins, the run before had left that behind."""
-    return at <= 2 * spacing[1] and int(steps[-1]) > at + 4 * max(spacing) and at <= int(steps[0]) + 2 * max(spacing)
+    return at <= spacing[1] and int(steps[-1]) > at + 4 * max(spacing) and at <= int(steps[0]) + max(spacing)
+
+
+def _trained_again(sides: tuple[Points, Points]) -> bool:
+    """The repeated steps have the losses that they had: no new count, the first rows were trained once more."""
+    (sa, va), (sb, vb) = sides
+    _, i, j = np.intersect1d(sa, sb, assume_unique=True, return_indices=True)
+    a, b = va[i], vb[j]
+    if not len(a):
+        return False
+    close = np.abs(b - a) <= 1e-4 * np.abs(a)
+    return bool(close[: min(3, len(a))].all() or (len(a) >= 8 and correlation(a, b) > 0.8))
 
 
 def _where(side: str, run: Run) -> str:
