@@ -27,7 +27,8 @@ _TOTAL = re.compile(r"Total optimization steps = (\d[\d,]{0,14})")
 _EPOCHS = re.compile(r"Num Epochs = (\d[\d,]{0,14})")
 _LOGGING = re.compile(r"\blogging_steps=(\d{1,9}(?:\.\d{1,9})?)")
 _FIRST = re.compile(r"\blogging_first_step=True")
-_GLOBAL = ("global_step/max_steps", "step", "global_step", "current_steps")
+_GLOBAL = ("global_step/max_steps", "step", "global_step", "current_steps", "iter", "iteration", "trainer/global_step")
+_TRAINING = frozenset(("loss", "learning_rate", "lr", "loss/policy_avg"))
 _SUMMARY = ("train_runtime", "train_samples_per_second", "train_steps_per_second", "total_flos", "train_loss")
 # line, step, epoch, whether it is about training, values, rank
 Print = tuple[int, int | None, float | None, bool, dict[str, float], int | None]
@@ -96,7 +97,7 @@ def taker(rows: Rows) -> Taker:
             return True  # another rank says the same
         last_said[0] = shown
         told = next((whole(said[key]) for key in _GLOBAL if key in said), None)
-        trains = any(key in values for key in ("loss", "learning_rate", "lr"))
+        trains = not _TRAINING.isdisjoint(values)
         trains = trains or ("train_loss" in values and "train_runtime" not in values)
         if trains and not training[0] and last_total[0]:
             training[0] = int(known.get("total", 0)) if int(known.get("total", 0)) in bars else last_total[0]

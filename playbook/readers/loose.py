@@ -8,12 +8,10 @@ from __future__ import annotations
 
 import re
 from functools import lru_cache
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple
 
 from playbook.readers import text
 from playbook.readers.rows import EpochSteps, Rows, Taker
-
-Value = TypeVar("Value")  # of a key: its number, or where it stands
 
 _I = r"(\d{1,3}(?:,\d{3})+|\d{1,15})(?:\.0+)?(?![\d.]*\d)"
 _GLOBAL = re.compile(
@@ -37,16 +35,13 @@ _LEADING = re.compile(r"^\s*\[?\s*(\d{1,12})\s*/\s*(\d{1,12})\s*\]?(?=[\s:|,\]])
 _NUMBERED = re.compile(r"^\s*\[?(\d{1,12})\]?[:\s|,]\s*(?=[A-Za-z_])")
 _EPOCH = re.compile(r"(?<![a-z_])(?:epochs?|ep)\s*[:#=]?\s*[\[(]?\s*(\d{1,7})(?:\.(\d+))?\b", re.IGNORECASE)
 _END_OF_EPOCH = re.compile(r"\bend of epoch\s+(\d{1,7})\b", re.IGNORECASE)
-_EVAL = re.compile(r"(?:^|[^a-z])(?:val|valid|validation|eval|evaluation|test)(?:[^a-z]|$)", re.IGNORECASE)
-# A line that says at its head that it is about held-out data: its keys need not say it again.
-_HELD_OUT = re.compile(
-    r"^\W{0,4}(val|valid|validation|eval|evaluation|evaluating|test|testing|dev)"
-    r"(?:[ _-](?:set|results?|epoch|step|iter(?:ation)?|phase|metrics|summary|stats|loop))*\b(?![./])",
+_EVAL = re.compile(r"(?:^|[^a-z])(?:vali?|valid|validation|eval|evaluation|test|cv)(?:[^a-z]|$)", re.IGNORECASE)
+# Words that say of a whole row, before its first metric, that its numbers are those of held-out data.
+_HELD = re.compile(
+    r"(?<![\w./\-])(?:vali?|valid|validation|validating|eval|evaluation|evaluating|test|testing)(?![\w/\-.=])|^\W*dev\b",
     re.IGNORECASE,
 )
-_SIDE = re.compile(
-    r"(?:^|[^a-z])(?:train(?:ing)?|val(?:id(?:ation)?)?|eval(?:uation)?|test|dev)(?:[^a-z]|$)", re.IGNORECASE
-)
+_OF_BATCH = re.compile(r"\[\s*\d+\s*/\s*\d+")
 _AVERAGE = re.compile(r"^(?:avg|average|mean)[ _.]", re.IGNORECASE)
 _NO_ROW = re.compile(
     r"checkpoint|resum|Namespace\(|\b[Ss]av(?:ed|ing)\b|\b[Ll]oad(?:ed|ing)\b|num_train_epochs"
@@ -61,7 +56,8 @@ _TOKEN = re.compile(
 _SHAPES = 500  # shapes of rows that are remembered
 _LONGEST = 2_000  # characters of a line whose shape is remembered
 _CODE = re.compile(
-    r"\{[a-z_]\w*[:.}\[]|^\s*(?:def |class |import |return |print\w*\(|if |for |#|\"|')|==|\w\(self|;\s*$|\*\*|//"
+    r"\{[a-z_]\w*[:.}\[]|^\s*(?:def |class |import |return |print\w*\(|if |for |#|\"|')|(?<![=\[])==(?![=\]>])|\w\(self"
+    r"|^[^;]*;\s*$|\*\*|//"
 )
 _DROPPED = re.compile(
     r"^(?:eta|end of epoch|remaining|phase|seed|best|progress|elapsed|lineno|pid|port|version|rank"
@@ -156,8 +152,11 @@ def taker(rows: Rows) -> Taker:
             if line.rank is not None and shown.lstrip()[:1].isdigit():  # "250: train loss 3.1": no label of srun
                 return _put(rows, line.rank, text.pairs(body), number, None, shown)
             return _alone(rows, number, line)
-        spans = _held_out(body, text.pair_spans(body, place.row))
+        spans = text.pair_spans(body, place.row)
         values = {key: text.value(body[start:end], unit) for key, (start, end, unit) in spans.items()}
+        rank = line.rank if line.rank is not None else text.rank_said(body)
+        if subset := _held(body, spans):
+            return _put_held(rows, lane, body, place, _named(values, subset), number, rank)
         counted, epoch, length = (_whole(body[slice(*s)]) if s else 0 for s in (place.step, place.epoch, place.length))
         step = count(place.kind, counted, epoch, length, lane.epochs)
         if place.kind == "epoch" and lane.batches and rows.last_step is not None:
@@ -169,7 +168,7 @@ def taker(rows: Rows) -> Taker:
             }
         elif place.kind == "epoch":
             values.setdefault("epoch", float(step))
-        if not _put(rows, step, values, number, line.rank, body):
+        if not _put(rows, step, values, number, rank, body):
             return False
         lane.batches = lane.batches or place.kind != "epoch"
         if place.alone and place.kind != "epoch":
@@ -196,7 +195,8 @@ def quick(rows: Rows) -> Taker:
         except ValueError:
             return False
         values = {key: text.value(tokens[place], unit) for key, place, unit in recipe.values}
-        rows.add(count(recipe.kind, step, epoch, length, lane.epochs), values, number, line.rank, line.body)
+        rank = line.rank if line.rank is not None else text.rank_said(line.body)
+        rows.add(count(recipe.kind, step, epoch, length, lane.epochs), values, number, rank, line.body)
         return True
 
     return take
@@ -255,19 +255,51 @@ def _put(rows: Rows, step: int, values: dict[str, float], number: int, rank: int
     return True
 
 
-def _held_out(body: str, values: dict[str, Value]) -> dict[str, Value]:
-    """The keys of a line such as `Validation epoch 3: loss=0.4` with what the line is about before each of them."""
-    about = _HELD_OUT.match(body)
-    if about is None or any(map(_SIDE.search, values)):
-        return values
-    subset = "test" if about[1].lower().startswith("test") else "val"
-    return {f"{subset} {_AVERAGE.sub('', key)}" if text.is_metric(key) else key: value for key, value in values.items()}
+def _held(body: str, spans: dict[str, tuple[int, int, str | None]]) -> str | None:
+    """What the words before the first metric say that a row is about: "test", "val"; None for training."""
+    first = min(((start, key) for key, (start, _, _) in spans.items() if text.is_metric(key)), default=None)
+    if first is None or _EVAL.search(first[1]) or "rain" in first[1]:
+        return None
+    said = _HELD.search(body, 0, first[0])
+    return None if said is None else "test" if said[0].lower().startswith("test") else "val"
+
+
+def _named(values: dict[str, float], subset: str) -> dict[str, float]:
+    """The keys of such a row with what it is about before each of them that does not say so itself."""
+    return {
+        key
+        if _EVAL.search(key) or "rain" in key or not text.is_metric(key)
+        else f"{subset} {_AVERAGE.sub('', key)}": value
+        for key, value in values.items()
+    }
+
+
+def _put_held(
+    rows: Rows, lane: _Lane, body: str, place: Place, values: dict[str, float], number: int, rank: int | None
+) -> bool:
+    """A row of held-out data: at its own step, else at the end of its epoch; its single batches are left out."""
+    if place.kind == "batch":
+        return True
+    step = _whole(body[slice(*place.step)])
+    if place.kind == "epoch" and lane.batches:
+        step = lane.epochs.end(step) or rows.last_step or 0
+    elif place.kind == "epoch":
+        values.setdefault("epoch", float(step))
+    elif place.kind == "epoch step":
+        step = rows.last_step or 0
+    return _put(rows, step, values, number, rank, body)
 
 
 def _alone(rows: Rows, number: int, line: text.Line) -> bool:
     """`validation loss: 3.2` without a step belongs to the last row."""
-    if rows.last_step is None or len(line.body) > 200 or not _EVAL.search(line.body):
+    body = line.body
+    if rows.last_step is None or len(body) > 200 or not _EVAL.search(body):
         return False
-    values = _held_out(line.body, text.pairs(line.body))
+    spans = text.pair_spans(body)
+    values = {key: text.value(body[start:end], unit) for key, (start, end, unit) in spans.items()}
+    if subset := _held(body, spans):
+        if _OF_BATCH.search(body):
+            return True  # one batch of the held-out data: its row is not that of the whole
+        values = _named(values, subset)
     kept = {key: value for key, value in values.items() if _EVAL.search(key) and text.is_metric(key)}
-    return bool(kept) and _put(rows, rows.last_step, kept, number, line.rank, line.body)
+    return bool(kept) and _put(rows, rows.last_step, kept, number, line.rank, body)

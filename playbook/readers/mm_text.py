@@ -27,7 +27,8 @@ _TIMES = re.compile(r"\beta: (?:\d+ days?, )?[\d:]+,?|\bETA: .*$")
 def sniff(head: bytes, path: Path) -> int:
     if text.share(head, _MINE)[0]:
         return 75
-    return 45 if text.share(head, re.compile(r" - (?:mm\w+) - INFO - |detectron2 INFO: "))[0] else 0
+    # below a log of any logger with rows: many projects borrow the logger and print rows of their own
+    return 25 if text.share(head, re.compile(r" - (?:mm\w+) - INFO - |detectron2 INFO: "))[0] else 0
 
 
 def read(source: Source, builder: RunBuilder) -> None:

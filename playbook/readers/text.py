@@ -41,6 +41,7 @@ _PARTS_OF_LINE = re.compile(r"[^|\t]+")
 # Words that belong to the name when they stand before it with a blank between ("lm loss", "number of nan iterations").
 _QUALIFIERS = frozenset((
     "lm", "grad", "gradient", "learning", "train", "training", "val", "valid", "validation", "test", "eval", "dev",
+    "data", "vali",
     "aux", "auxiliary", "global", "batch", "consumed", "skipped", "nan", "number", "of", "step", "total", "load",
     "balancing", "router", "z", "per", "iteration", "elapsed", "time", "weight", "weights", "param", "params",
     "num", "mtp", "policy", "value", "actor", "critic", "actual", "loss", "mean", "average", "avg", "reduced",
@@ -98,6 +99,7 @@ _LEVEL = (
 )
 _PREFIX = re.compile("|".join((*_RANK, *_TIME, *_LEVEL)))
 _RANKS = frozenset(("rank", "local", "mpi", "host", "share", "of"))
+_RANK_SAID = re.compile(r"(?<![\w\-])[Rr]ank:? (\d{1,5})(?=,|\s*$)")
 _SRUN = re.compile(r" {0,4}(?P<rank>\d{1,5}):(?: |$)")  # srun --label
 _PDSH = re.compile(r"(?!E[A-Z]\d{4}: )[A-Za-z][\w\-]*\d[\w.\-]*: (?=\[|\d{4}-)")  # worker-1: [2023-...
 _SEEN = 2_000  # characters of a line that `sniff` looks at
@@ -146,6 +148,12 @@ def split(text: str) -> Line:
     if at and text[at : at + 1] in (" ", "\t"):
         at += 1
     return Line(rank, time, text[at:])
+
+
+def rank_said(body: str) -> int | None:
+    """The rank that a row names among its numbers: `... lr 0.001 rank 2`, `Rank: 0, epoch: 1`."""
+    hit = _RANK_SAID.search(body) if "ank" in body else None
+    return int(hit[1]) if hit else None
 
 
 def value(text: str, unit: str | None = None) -> float:

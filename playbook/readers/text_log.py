@@ -11,6 +11,7 @@ from pathlib import Path
 
 from playbook.errors import PlaybookError
 from playbook.readers import (
+    blocks,
     console_table,
     deepspeed,
     fairseq,
@@ -26,6 +27,7 @@ from playbook.readers import (
     olmo,
     printed_config,
     text,
+    toolkits,
     torchtitan,
 )
 from playbook.readers.base import RunBuilder
@@ -48,6 +50,8 @@ FAMILIES = (
     deepspeed.taker,
     nanogpt.taker,
     printed_config.watch,
+    toolkits.taker,
+    blocks.taker,
     console_table.taker,
     headed.taker,
     loose.taker,
@@ -70,7 +74,7 @@ def sniff(head: bytes, path: Path) -> int:
     lines = text.head_lines(head)
     if not lines or not _readable(head):
         return 0
-    rows = sum(1 for line in lines[:3_000] if text.may_hold_metric(line) and _row(line))
+    rows = sum(1 for line in lines[:3_000] if _row(line))
     structured = _STRUCTURED.match(lines[0]) is not None
     if rows >= _ROWS:
         return 10 if structured else 30
@@ -92,6 +96,10 @@ def read(source: Source, builder: RunBuilder) -> None:
 
 def _row(line: str) -> bool:
     body = text.split(line).body
+    if toolkits.found(body.lstrip()) or toolkits.found(line):
+        return True
+    if not text.may_hold_metric(line):
+        return False
     place = loose.found(body)
     return place is not None and any(map(text.is_metric, text.pair_spans(body, place.row)))
 
