@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -362,7 +363,33 @@ def test_a_regression_with_an_exact_answer_falls_through_the_decades_in_health()
     t = np.arange(600)
     for seed in range(10):
         loss = 12.0 * np.exp(-t / 14.0 + np.random.default_rng(seed).normal(0, 0.3, 600))
-        (scanned,) = scan(run(t, {"loss": loss}), ["abnormally_low"])
-        assert all(f.confidence < 0.5 for f in scanned.findings)
+        made = run(t, {"loss": loss, "grad_norm": 7.0 * np.sqrt(loss / 12.0)})
+        assert all(
+            f.confidence < 0.5 for s in scan(made, ["abnormally_low", "plateau", "loss_zero"]) for f in s.findings
+        )
+        ended = run(t, {"loss": np.maximum(loss, 3e-31), "grad_norm": np.maximum(np.sqrt(loss), 1e-15)})
+        assert all(f.confidence < 0.7 for s in scan(ended, ["abnormally_low", "plateau"]) for f in s.findings)
     leak = np.where(t < 300, 2.0, 0.02) * np.exp(np.random.default_rng(9).normal(0, 0.05, 600))
     assert "too-low" in kinds(run(t, {"loss": leak}), "abnormally_low")
+
+
+@pytest.mark.parametrize("beside", ["disc", "loss/disc", "D_real", "D(x)", "discriminator/total"])
+def test_a_column_beside_the_loss_tells_that_it_is_one_of_two_adversaries(beside: str) -> None:
+    t = np.arange(2000)
+    loss = (0.9 + 2.0 * (t > 600)) * np.exp(smooth(np.random.default_rng(4), 2000, 0.1, 0.9))
+    alone = run(t, {"loss": loss})
+    assert told(alone, "spike", "level_shift", "explosion")
+    assert not told(replace(alone, unmapped=(beside,)), "spike", "level_shift", "explosion", "slow_climb")
+    assert told(replace(alone, unmapped=("discount", "disk", "d_model")), "spike", "level_shift", "explosion")
+
+
+def test_an_evaluation_that_never_was_better_than_at_first_leaves_the_run_undecided() -> None:
+    t = np.arange(1, 26)
+    train, held_out = 2.1 - 0.032 * t, 2.1 + 0.026 * t
+    for rows, told_ in ((25, True), (8, False)):  # three epochs of fine-tuning end like that in health
+        made = run(t[:rows], {"loss": train[:rows], "eval_loss": held_out[:rows]})
+        (scanned,) = scan(made, ["eval_gap"])
+        assert any(f.kind == "eval-worse" and f.confidence >= 0.5 for f in scanned.findings) is told_
+    later = np.where(t < 6, 2.4 - 0.06 * t, 2.06 + 0.03 * (t - 5))
+    (scanned,) = scan(run(t, {"loss": train, "eval_loss": later}), ["eval_gap"])
+    assert all(f.confidence < 0.5 for f in scanned.findings)

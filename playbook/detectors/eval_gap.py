@@ -32,6 +32,7 @@ KINDS = ("eval-worse", "eval-jump", "train-only")
 
 LEAST = 4  # evaluations
 WORSE, MUCH_WORSE = math.log(1.1), math.log(1.5)  # to be mentioned, and to doubt the run
+NEVER, MANY, LEARNED = math.log(1.2), 12, 0.8  # rise, evaluations, and share of the training loss that is left
 JUMP = math.log(1.5)
 NOTHING = 0.05  # of the highest evaluation: a ratio below it says nothing
 SAME = math.log(1.1)
@@ -61,13 +62,14 @@ def look(shared: Shared) -> Scan:
 
 
 def _train_at(loss: Curve, good: np.ndarray, steps: np.ndarray) -> np.ndarray:
-    """Median of the up to 32 training rows before each evaluation; NaN where there are none."""
+    """Median of the training rows before each evaluation, up to 32 and not far beyond the one before; NaN without."""
     rows = np.flatnonzero(good)
     order = rows[np.argsort(loss.steps[rows], kind="stable")]
     place = np.searchsorted(loss.steps[order], steps, side="right")
     if len(steps) > 2000:
         steps, place = steps[:: len(steps) // 2000], place[:: len(place) // 2000]
-    return np.array([np.median(loss.values[order[max(0, p - 32) : p]]) if p else np.nan for p in place.tolist()])
+    width = int(min(32, max(3, 2 * len(order) // max(1, len(steps)))))
+    return np.array([np.median(loss.values[order[max(0, p - width) : p]]) if p else np.nan for p in place.tolist()])
 
 
 def _jump(evaluation: Curve, index: np.ndarray, x: np.ndarray, train: np.ndarray) -> list[Finding]:
@@ -110,6 +112,8 @@ def _worse(evaluation: Curve, index: np.ndarray, x: np.ndarray, train: np.ndarra
     down = np.isfinite(train[low]) and np.isfinite(train[-1]) and train[-1] < train[low]
     if rise < max(WORSE, 3.0 * noise) or stats.trend(tail) < 0.5 or not down or x[-1] < x.max() + math.log(NOTHING):
         return []
+    # the first of many evaluations was the best, while the training loss comes down: what is learned is not shared
+    never = low == 0 and len(x) >= MANY and rise >= NEVER and train[-1] < LEARNED * train[0]
     n = stats.number
     text = f"evaluation loss has its minimum {n(math.exp(x[low]))} at step {int(evaluation.steps[index[low]])} and is "
     text += f"{n(math.exp(x[low] + rise))} at the end, while the training loss falls"
@@ -120,7 +124,7 @@ def _worse(evaluation: Curve, index: np.ndarray, x: np.ndarray, train: np.ndarra
             evaluation,
             int(index[low]),
             text,
-            DOUBTFUL if rise >= MUCH_WORSE else MENTION,
+            DOUBTFUL if rise >= MUCH_WORSE or never else MENTION,
             numbers={"times": math.exp(min(rise, 500.0))},
         )
     ]

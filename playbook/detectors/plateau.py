@@ -46,6 +46,7 @@ DIP = 0.05  # of the level: lower in between by this is no plateau
 BAND = 0.015  # of ln(classes), known: standing there, a little excess or the skew of the labels included
 SETTLED, SETTLED_ROWS, SETTLED_STEPS = 0.4, 100, 150  # share of the run, rows and steps that a stand must last
 SETTLED_EPOCHS = 10  # rows, where each is an epoch
+SOLVED = 1e-3  # of the first rows: a gradient may well end with what there was to learn
 GOES_ON = 0.004  # of the level: a descent over the second half of a stand that is none
 CRAWL_ROWS = 400  # and steps at least: word frequencies alone are learned in fewer
 MOVES_ANYTHING = 5e-3  # learning rate: no loss stays where it was under it, unless nothing arrives
@@ -263,7 +264,7 @@ def _silent(shared: Shared, line: np.ndarray, v: np.ndarray) -> list[Finding]:
     step = int(grad.steps[index[begin]])
     at = int(np.searchsorted(loss.steps[line], step))
     after = v[at:]
-    if begin < LEAST or not _stays(after):
+    if begin < LEAST or not _stays(after) or abs(float(np.median(after))) < SOLVED * abs(float(np.median(v[:LEAST]))):
         return []
     n = stats.number
     text = f"gradient norm is {n(float(np.median(norm[begin:])))} from step {step} to the end ({n(usual)} at first)"

@@ -38,6 +38,7 @@ _ADVERSARY = re.compile(
     r"(?i)(?:^|[^a-z])(?:[gd]_?loss|loss[_ /.-]?[gd]|[gd]_(?:gan|adv|real|fake))(?:$|[^a-z])"
     r"|generator|discriminator|advers"
 )
+_BESIDE = re.compile(r"(?i)(?:^|[^a-z])(?:disc|d_x|d\(x\)|d_g_z\d?|d\(g\(z\)\))(?:$|[^a-z])")
 
 
 class Shared:
@@ -178,7 +179,10 @@ class Shared:
             return True
         kl = self.curve("kl")
         policy = kl is not None and bool(_POLICY.search(kl.series.raw))
-        return policy or (self.loss is not None and bool(_ADVERSARY.search(self.loss.series.raw)))
+        if policy or (self.loss is not None and bool(_ADVERSARY.search(self.loss.series.raw))):
+            return True
+        # a column beside the loss names the other one: "disc", "D_real", "D(x)"
+        return any(_ADVERSARY.search(raw) or _BESIDE.search(raw) for raw in self.run.unmapped)
 
     @cached_property
     def phased_in(self) -> bool:
