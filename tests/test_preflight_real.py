@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from functools import cache
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -387,6 +388,16 @@ def test_aliases_that_multiply_end(tmp_path: Path) -> None:
     ]
     run = written(tmp_path, ("bomb.yaml", "\n".join(rows) + "\nlearning_rate: 1e-4\n"))
     assert len(run.settings) <= 20_000
+
+
+def test_sections_and_variables_that_multiply_end(tmp_path: Path) -> None:
+    letters = "abcdefghijklmn"
+    rows = ["a = dict(lr=1e-4, batch_size=8)"]
+    rows += [f"{b} = dict({', '.join(f'k{n}={a}' for n in range(10))})" for a, b in pairwise(letters)]
+    assert len(written(tmp_path, ("many.py", "\n".join(rows))).settings) <= 20_000
+    doubling = "A=x\n" + 'A="$A $A --x 1"\n' * 60
+    run = written(tmp_path, ("many.sh", f"python t.py --lr 1e-4 --epochs 3 --seed 1\n{doubling}python u.py $A\n"))
+    assert run.config["lr"] == 1e-4
 
 
 def test_preflight_on_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -49,13 +49,13 @@ def plain(text: str) -> Any:
 def _flat(table: Table, prefix: str, depth: int, left: list[int]) -> Iterator[Entry]:
     for key, value, line in table:
         name = join(prefix, key)
+        left[0] -= 1  # a section counts too: sections that hold each other would never end
+        if left[0] < 0:
+            return
         if isinstance(value, Table):
             if depth < _DEEP:
                 yield from _flat(value, f"{name}.", depth + 1, left)
             continue
-        left[0] -= 1
-        if left[0] < 0:
-            return
         if isinstance(value, str):
             if value != _SILENT:
                 yield name, plain(value), line

@@ -37,6 +37,8 @@ _SWITCHES = frozenset(  # options that take no value: what follows them is an ar
      "sequence_parallel", "use_distributed_optimizer", "swiglu", "cpu", "lora", "eval")
 )  # fmt: skip
 _QUIET = frozenset(("echo", "printf", "cat", "mkdir", "cd", "ls", "cp", "rm", "source", "set"))
+_LOOK = 400  # lines that are looked at
+_MOST = 4_000_000  # characters of a script
 _FEW = 3  # options of a command that is worth a look
 _SHORT = {"-b": "batch_size", "-n": "", "-g": "", "-c": "", "-m": "", "-u": "", "-e": ""}
 _SLURM = {"nodes": "nodes", "N": "nodes", "gpus_per_node": "gpus_per_node", "ntasks_per_node": "ntasks_per_node",
@@ -45,20 +47,23 @@ _SLURM = {"nodes": "nodes", "N": "nodes", "gpus_per_node": "gpus_per_node", "nta
 
 def sniff(head: bytes, path: Path) -> int:
     text = head.decode("utf-8", "replace")
-    lines = [line for line in text.split("\n")[:600] if line.strip()]
+    lines = [line for line in text.split("\n", _LOOK)[:_LOOK] if line.strip()]
     if not lines or b"\0" in head[:1000]:
         return 0
-    options = len(_OPTION.findall(text))
-    first = next((line for line in lines if not line.lstrip().startswith("#")), "")
     if path.suffix.lower() in _NAMED or _SHEBANG.match(lines[0]) or lines[0].startswith("#SBATCH"):
-        return 90 if options >= _FEW else 3
+        return 90 if len(_OPTION.findall(text)) >= _FEW else 3
     pieces = [line.rstrip() for line in lines if not line.lstrip().startswith("#")]
-    joined = all(line.endswith("\\") for line in pieces[:-1]) and len(pieces) < 400
-    return 80 if _LAUNCHER.match(first) and joined and options >= _FEW else 0
+    if not pieces or not _LAUNCHER.match(pieces[0]) or not all(line.endswith("\\") for line in pieces[:-1]):
+        return 0
+    return 80 if len(pieces) < _LOOK and len(_OPTION.findall(text)) >= _FEW else 0
 
 
 def read(source: Source, builder: RunBuilder) -> None:
     text = source.document()
+    if len(text) > _MOST:
+        raise PlaybookError(
+            source.name, "is too long for a job script", "name the log that it wrote, or the script itself"
+        )
     script = shell_words.parse(text)
     rich = [words for words in script.commands if sum(_is_option(text) for text, _ in words) >= _FEW]
     found = [(_options(words), words) for words in rich if words[0][0] not in _QUIET]

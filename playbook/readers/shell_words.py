@@ -22,6 +22,8 @@ _RAW = "\0"  # stands for a `$` between single quotes
 _OPENS = frozenset(("if", "case", "for", "while", "until"))
 _CLOSES = frozenset(("fi", "esac", "done"))
 _BEFORE = frozenset(("export", "local", "declare", "readonly", "then", "else", "do"))
+_LONG = 5_000  # words of one variable
+_WORK = 1_000_000
 _MOST = 50_000  # words of one script
 _UNKNOWN = "$"
 _SIGNS: dict[type[ast.operator], Callable[[int, int], int]] = {
@@ -37,6 +39,7 @@ class Script:
     commands: list[list[Word]] = field(default_factory=list)
     documents: list[tuple[str, int]] = field(default_factory=list)
     variables: dict[str, list[Word]] = field(default_factory=dict)
+    work: int = 0  # words that variables were given: a variable that doubles itself must end
 
 
 def parse(text: str) -> Script:
@@ -48,6 +51,8 @@ def parse(text: str) -> Script:
         while words and words[0][0] in (*_BEFORE, *_OPENS, *_CLOSES, "elif", "{", "}"):
             depth += (words[0][0] in _OPENS) - (words[0][0] in _CLOSES)
             words = words[1:]
+        if script.work > _WORK:
+            break
         if not words or first in ("if", "elif", "case", "for", "while", "until"):
             continue
         while words and (hit := _ASSIGN.fullmatch(words[0][0])):
@@ -66,7 +71,8 @@ def _assign(script: Script, hit: re.Match[str], words: list[Word], unsure: bool)
         value = (old or []) + value
     if unsure and old is not None and value != old:
         value = old if {text for text, _ in old} <= {text for text, _ in value} else [(_UNKNOWN, line)]
-    script.variables[name] = value[:_MOST]
+    script.variables[name] = value[:_LONG]
+    script.work += len(value)
 
 
 def expand(words: list[Word], variables: dict[str, list[Word]]) -> list[Word]:
