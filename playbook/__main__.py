@@ -13,15 +13,17 @@ def main() -> None:
     terminal = sys.stdin.isatty() and sys.stdout.isatty()
     if "_PLAYBOOK_COMPLETE" not in os.environ:
         if arguments in (["--help"], ["-h"]) or (not arguments and not terminal):
-            from playbook.faces.overview import text
+            if os.environ.get("PLAYBOOK_LANG") in (None, "", "en"):
+                from playbook.faces.overview import text
 
-            sys.stdout.write(text())
-            return
+                sys.stdout.write(text())
+                return
+            arguments = ["--help"]
         if not arguments:
             _open_terminal()
     from playbook.faces.cli import main as run
 
-    run()
+    run(arguments)
 
 
 def _open_terminal() -> None:

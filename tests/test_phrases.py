@@ -53,6 +53,16 @@ def test_reasons_and_notes_are_shown(book: Book) -> None:
     assert (other.note, other.couples[0].why) == ("折行", "同时")
 
 
+def test_classes_say_what_they_mean(book: Book) -> None:
+    assert "classes lacks 'wrong samples'" in [p.what for p in phrases.check(book, "zh")]
+    path = book.folders[0] / "languages" / "zh" / "phrases.yaml"
+    path.write_text('classes:\n  "wrong samples": "样本有误"\n', "utf-8")
+    other = translate(book, "zh")
+    assert other.classes["data_bad_content"]["meaning"] == "样本有误"
+    assert book.classes["data_bad_content"]["meaning"] == "wrong samples"
+    assert other.classes["fp16_overflow"] == book.classes["fp16_overflow"]
+
+
 def test_the_english_book_is_left_alone(book: Book) -> None:
     translate(book, "zh")
     assert book.ledger["A-2"] == "A fact"
@@ -60,7 +70,7 @@ def test_the_english_book_is_left_alone(book: Book) -> None:
 
 
 def test_what_is_missing_and_what_is_left_over_is_told(book: Book) -> None:
-    said = [(p.code, p.what) for p in phrases.check(book, "zh") if "remarks" not in p.what]
+    said = [(p.code, p.what) for p in phrases.check(book, "zh") if not {"remarks", "classes"} & set(p.what.split())]
     assert said == [
         ("missing-zh", "ledger lacks 'Another one'"),
         ("stale-zh", "ledger has 'Gone', the book has not"),

@@ -26,6 +26,7 @@ from playbook.faces.tui.diagnosis import DiagnosisPage
 from playbook.faces.tui.panes import CausesPane, EvidencePane
 from playbook.faces.tui.question import QuestionPane
 from playbook.faces.tui.widgets import Hints, Rows
+from playbook.faces.words import Words
 from playbook.findings import Evidence
 from playbook.workflow.records import kept
 from tests.tui_kit import LARGE, SMALL, Memory, Terminal, run, small_found, terminal, tiny_library
@@ -801,10 +802,11 @@ def test_no_color_is_honoured(monkeypatch: pytest.MonkeyPatch) -> None:
     run(walk())
 
 
-class Wide:
+class Wide(Words):
     """Words of a language whose letters take two columns each."""
 
-    code = "zh"
+    def __init__(self) -> None:
+        super().__init__("zh")
 
     def __call__(self, text: str, **values: object) -> str:
         found = text.format(**values) if values else text
@@ -815,7 +817,7 @@ class Wide:
 def test_chinese_fits_the_columns(size: tuple[int, int], monkeypatch: pytest.MonkeyPatch) -> None:
     async def walk() -> None:
         async with terminal(size) as t:
-            t.app.w = Wide()  # type: ignore[assignment]
+            t.app.w = Wide()
             library = t.app.library
             assert library is not None
             for kind in ("signals", "causes", "symptoms", "fixes"):

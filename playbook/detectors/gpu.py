@@ -156,7 +156,7 @@ def _memory(parts: list[Part]) -> list[Finding]:
         first, last = float(blocks[0]), float(blocks[-1])
         in_one_place = float(np.max(np.diff(blocks))) >= 0.6 * (last - first)
         if last >= GROWTH * first and stats.trend(blocks) >= TAU and not in_one_place:
-            text = f"memory grows from {stats.number(first)} to {stats.number(last)} without a stop"
+            text = f"memory grows from {stats.number(first)} to {stats.number(last)} without a break"
             row = int(index[len(index) // 4])
             out.append(_told("memory-growth", rank, curve, row, text, 0.8, first=first, last=last))
     return out[:32]

@@ -136,7 +136,7 @@ def _judged(scale: Curve, index: np.ndarray, where: str, at_onset: bool) -> Find
     rebound = float(x[low:].max() - x[low])
     numbers |= {"halvings": depth, "rebound": rebound}
     fallen = f"from {n(2 ** x[top])} at step {int(steps[top])} to {n(2 ** x[low])} at step {int(steps[low])}"
-    ended = "the log ends" if not at_onset else "the onset"
+    ended = "the end of the log" if not at_onset else "the onset"
     if depth >= HALVINGS and rebound < min(RECOVERED, depth / 2):
         text = f"loss scale collapses {fallen}, {depth:.0f} halvings without a recovery up to {ended}"
         return finding(NAME, "collapses", scale, int(index[top]), text, 0.9, last_step=int(steps[low]), numbers=numbers)

@@ -99,7 +99,7 @@ def _in_line(shared: Shared, line: np.ndarray) -> list[Finding]:
     tight = 0.05 if dead else AT_UNIFORM if classes is not None or count in (2, 3, 4, 5, 10, 100, 1000) else 0.012
     if flat and middle > 0.6 and away < tight and sigma < max(NARROW, 0.004 * middle):
         text = f"loss stands at {stats.number(middle)} for {stats.rows(n)}, {away:.3f} from "
-        text += f"{stats.uniform_name(middle, classes, sigma + away)}, as of equal guesses"
+        text += f"{stats.uniform_name(middle, classes, sigma + away)}, that of a uniform guess"
         sure = 0.9 if dead or abs(count - 2) < 1 or middle > 5 else 0.75
         return [finding(NAME, "uniform-output", loss, int(line[0]), text, sure, numbers=numbers)]
     if unmoved := _unmoved(shared, line, v):
@@ -238,7 +238,7 @@ def _still(shared: Shared, line: np.ndarray, v: np.ndarray) -> list[Finding]:
         step = int(loss.steps[index])
     if uniform:
         text = f"loss stands at {stats.number(end)} from step {step}, {away:.4f} from "
-        text += f"{stats.uniform_name(end, shared.classes, away)}, as of equal guesses"
+        text += f"{stats.uniform_name(end, shared.classes, away)}, that of a uniform guess"
         return [finding(NAME, "uniform-output", loss, index, text, 0.93, numbers=numbers)]
     text = f"loss repeats {end:.6g} from step {step} to the end ({stats.rows(rows)})"
     return [finding(NAME, "stuck", loss, index, text, 0.85 if begin > 0 else 0.8, numbers=numbers)]

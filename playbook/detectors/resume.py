@@ -182,7 +182,7 @@ def _other_update(shared: Shared, seg: Segment, index: int, pairs: Pairs, number
     if not (departs and _same_rate(shared, seg) and _same_gradient(shared, step)):
         return None
     text = f"step {step} gives the same loss as before the resume, the {pairs.count - 1} steps after it are off by"
-    text += f" {math.expm1(min(pairs.rise, 50.0)):.1%} (median): the update is another"
+    text += f" {math.expm1(min(pairs.rise, 50.0)):.1%} (median): the update differs"
     return finding(NAME, "update-differs", loss, index, text, 0.8, numbers={**numbers, "rise": pairs.rise})
 
 

@@ -276,7 +276,7 @@ def answer(name: str, findings: Iterable[Finding], looked: str) -> Scan:
     told = tuple(findings)
     if any(f.confidence >= NOTICED for f in told):
         return Scan(name, "found", told)
-    return Scan(name, "clear", told, looked or "nothing that health does not explain better")
+    return Scan(name, "clear", told, looked or "nothing beyond what a healthy run shows")
 
 
 def blind(name: str, because: str) -> Scan:

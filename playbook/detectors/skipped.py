@@ -57,7 +57,7 @@ def look(shared: Shared) -> Scan:
     steps = sorted({e.step for e in events if e.step is not None})
     low, high = shared.run.step_range()
     if len(steps) < 1 or low is None or high is None:
-        return blind(NAME, "skipped steps are told without their steps")
+        return blind(NAME, "skipped steps are logged without their step numbers")
     share = len(steps) / max(high - low + 1, 1)
     kind = "few" if share <= FEW else "many"
     text = f"{len(steps)} skipped steps are logged between step {steps[0]} and step {steps[-1]} ({share:.1%})"

@@ -193,7 +193,7 @@ def _stalls(curve: Curve, index: np.ndarray, x: np.ndarray) -> Finding | None:
         f"{int(slow[begin:].sum())} of the last {stats.rows(len(slow) - begin)} take more than "
         f"{STALL:g} times the usual time"
     )
-    text += f", from step {int(curve.steps[row])} on; they cost {cost:.0%} of it on the average"
+    text += f", from step {int(curve.steps[row])} on; a row takes {cost:.0%} longer on the average"
     numbers = {"share_of_rows": float(slow[begin:].mean()), "share_lost": cost / (1.0 + cost)}
     return finding(NAME, "drops", curve, row, text, 0.75, numbers=numbers)
 

@@ -5,6 +5,8 @@ Newcomers type `--help` first; click alone would take several times as long to i
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 # name -> (module, attribute, one line). In the order of the overview.
 COMMANDS: dict[str, tuple[str, str, str]] = {
     "demo": ("playbook.faces.cli.demo", "demo", "See it work: a shipped run, diagnosed, recorded, published."),
@@ -54,7 +56,10 @@ Shell completion: eval "$(_PLAYBOOK_COMPLETE=bash_source playbook)"
 """
 
 
-def text() -> str:
-    """The whole overview."""
+def text(told: Mapping[str, str] | None = None) -> str:
+    """The whole overview; `told` has its texts in another language, by their English with single spaces."""
+    told = told or {}
     width = max(map(len, COMMANDS)) + 2
-    return _HEAD + "".join(f"  {name:{width}}{line}\n" for name, (_, _, line) in COMMANDS.items()) + _TAIL
+    lines = (f"  {name:{width}}{told.get(line, line)}\n" for name, (_, _, line) in COMMANDS.items())
+    head, tail = (told.get(" ".join(part.split()), part) for part in (_HEAD, _TAIL))
+    return head + "".join(lines) + tail

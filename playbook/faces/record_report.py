@@ -37,7 +37,7 @@ def print_list(found: Sequence[Mapping[str, Any]], total: int, out: Console, w: 
         cause = row["cause"] or (f"{guess}? {row['first_probability']:.0%}" if guess else "")
         table.add_row(
             row["id"], Text(w(row["status"]), style=_STYLE[row["status"]]), row["opened_at"][:10], row["symptom"] or "",
-            Text(cause), f"{row['cost_usd']:,.0f}" if row["cost_usd"] else "", Text(row["title"]),
+            Text(cause), f"{row['cost_usd']:,.0f}" if row["cost_usd"] else "", Text(w.say(row["title"])),
         )  # fmt: skip
     out.print(table)
     if total > len(found):
@@ -47,18 +47,18 @@ def print_list(found: Sequence[Mapping[str, Any]], total: int, out: Console, w: 
 def print_record(record: Record, out: Console, w: Words | None = None) -> None:
     """Everything about one incident that fits a terminal."""
     w = w or words()
-    out.print(f"[bold]{escape(record.title)}[/]")
+    out.print(f"[bold]{escape(w.say(record.title))}[/]")
     status = f"[{_STYLE[record.status]}]{w(record.status)}[/]"
     ended = f" – {record.closed_at}" if record.closed_at else ""
     out.print(f"{record.id}  {status}  {record.opened_at}{ended}")
     if record.cause:
         by = f" ({w('confirmed by')} {record.confirmed_by})" if record.confirmed_by else ""
-        out.print(Text(f"{w('cause')}: {record.cause}{by}", style="bold green"))
+        out.print(Text(f"{w.lead('cause')}{record.cause}{by}", style="bold green"))
     losses = record.losses
     if losses.hours:
         how = f" ({w('estimated')})" if losses.estimated else ""
         product = f"{losses.gpus} GPU x {losses.usd_per_gpu_hour:g} USD/h x {losses.hours:g} h"
-        out.print(f"{w('cost')}: {product} = {losses.usd:,.0f} USD{how}")
+        out.print(f"{w.lead('cost')}{product} = {losses.usd:,.0f} USD{how}")
     out.print()
     _verdict(record, out, w)
     if record.asked:
@@ -69,7 +69,7 @@ def print_record(record: Record, out: Console, w: Words | None = None) -> None:
     if record.treatments:
         out.print(f"[bold]{w('Tried')}[/]")
         for t in record.treatments:
-            out.print(Text(f"  {t.fix}: {w(t.outcome)}{f'  {t.note}' if t.note else ''}"))
+            out.print(Text(f"  {t.fix}: {w.say(t.outcome)}{f'  {t.note}' if t.note else ''}"))
         out.print()
     _timeline(record, out, w)
     for title, lines in (
@@ -88,9 +88,8 @@ def _verdict(record: Record, out: Console, w: Words) -> None:
     verdict = record.verdict
     step = f" {w('from step {step}', step=verdict.onset_step)}" if verdict.onset_step is not None else ""
     decided = w("decided") if verdict.decided else w("undecided")
-    out.print(
-        f"[bold]{w('Verdict when recorded')}[/]  {w(verdict.word)}: {verdict.symptom or ''}{step} [dim]({decided})[/]"
-    )
+    said = f"{w.lead(verdict.word)}{verdict.symptom or ''}{step}"
+    out.print(f"[bold]{w('Verdict when recorded')}[/]  {said} [dim]({decided})[/]")
     for ranked in verdict.causes[:3]:
         out.print(Text(f"  {bar(ranked.probability, 12)} {ranked.probability:4.0%} {ranked.title}  ({ranked.id})"))
     out.print()
@@ -111,7 +110,7 @@ def _timeline(record: Record, out: Console, w: Words) -> None:
     table.add_column(overflow="fold")
     for item in record.timeline[:_EVENTS]:
         when = str(item.step) if item.step is not None else item.time or ""
-        table.add_row(when, Text(item.text))
+        table.add_row(when, Text(w.say(item.text)))
     out.print(table)
     if len(record.timeline) > _EVENTS:
         out.print(f"  [dim]{w('and {n} more', n=len(record.timeline) - _EVENTS)}[/]")
@@ -144,12 +143,12 @@ def print_similar(found: Sequence[Similar], out: Console, w: Words) -> None:
     for s in found:
         sure = w("confirmed") if s.confirmed else w("not confirmed")
         out.print(Text.assemble(f"  {s.likeness:4.0%} ", (s.title, "bold"), (f"  {w(s.kind)} {s.id}", "dim")))
-        out.print(Text(f"       {w('cause')}: {s.cause or '?'} ({sure})"))
+        out.print(Text(f"       {w.lead('cause')}{s.cause or '?'} ({sure})"))
         if s.asked:
             told = ", ".join(f"{signal} = {state}" for signal, state in s.asked)
-            out.print(Padding(Text(f"{w('asked there, not here')}: {told}", style="dim"), (0, 0, 0, 7)))
+            out.print(Padding(Text(f"{w.lead('asked there, not here')}{told}", style="dim"), (0, 0, 0, 7)))
         if s.cured_by:
-            out.print(Padding(Text(f"{w('cured by')}: {'; '.join(s.cured_by)}", style="green"), (0, 0, 0, 7)))
+            out.print(Padding(Text(f"{w.lead('cured by')}{'; '.join(s.cured_by)}", style="green"), (0, 0, 0, 7)))
     out.print()
 
 
@@ -168,7 +167,7 @@ def print_trends(document: Mapping[str, Any], out: Console, w: Words | None = No
         for row in document[key][:12]:
             wait = row["median_hours_to_confirm"]
             table.add_row(
-                Text(row["name"]), bar(row["incidents"] / max(total, 1), 12), str(row["incidents"]),
+                Text(w.say(row["name"])), bar(row["incidents"] / max(total, 1), 12), str(row["incidents"]),
                 f"{row['usd']:,.0f}",
                 f"{row['hours_lost']:g}", f"{row['median_minutes_asked']:g}", "" if wait is None else f"{wait:g}",
             )  # fmt: skip

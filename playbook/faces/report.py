@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from rich.console import Console, Group
@@ -15,7 +15,8 @@ from rich.text import Text
 from playbook.engine.diagnosis import Diagnosis, Ranked
 from playbook.engine.trial import Trial
 from playbook.engine.value import Option
-from playbook.faces.words import Words
+from playbook.faces.words import ENGLISH, Words
+from playbook.faces.wrapping import cells
 from playbook.findings import Evidence
 from playbook.knowledge.loader import Book
 from playbook.workflow.ingest import Ingested
@@ -42,17 +43,17 @@ def print_ingest(found: Ingested, session: Session, out: Console, w: Words = Wor
         )
         for problem in file.problems[:5]:
             line = f":{problem.line}" if problem.line is not None else ""
-            out.print(f"  [yellow]![/] {escape(file.path)}{line}: {escape(problem.what)}", soft_wrap=True)
+            out.print(f"  [yellow]![/] {escape(file.path)}{line}: {escape(w.say(problem.what))}", soft_wrap=True)
         if len(file.problems) > 5:
             out.print(f"  [yellow]![/] {w('and {n} more problems', n=len(file.problems) - 5)}")
     first, last = run.step_range()
     if run.metrics:
         ranks = f", {w('{n} ranks', n=len(run.ranks))}" if run.ranks else ""
-        out.print(f"{w('steps')} {first} – {last}{ranks}: {', '.join(run.metrics)}")
+        out.print(f"{w('steps')} {first} – {last}{ranks}{w.colon}{', '.join(run.metrics)}")
     if run.unmapped:
         short = (name if len(name) <= _NAME else name[:_NAME] + "..." for name in run.unmapped[:8])
         names = ", ".join(short) + (" ..." if len(run.unmapped) > 8 else "")
-        out.print(f"[dim]{w('not used')}: {escape(names)}[/]")
+        out.print(f"[dim]{w.lead('not used')}{escape(names)}[/]")
     out.print()
     _print_verdict(found, session, out, w)
     _print_findings(found.evidence, out, w)
@@ -60,7 +61,8 @@ def print_ingest(found: Ingested, session: Session, out: Console, w: Words = Wor
     if blind and found.verdict != "healthy":
         out.print(f"[bold]{w('Blind spots')}[/] [dim]({w('log these and the next incident is quicker')})[/]")
         for item in blind:
-            out.print(Padding(Text(f"{session.book.signals[item.signal].title}: {item.why}"), (0, 0, 0, 2)))
+            text = f"{session.book.signals[item.signal].title}{w.colon}{w.say(item.why)}"
+            out.print(Padding(Text(text), (0, 0, 0, 2)))
         out.print()
 
 
@@ -68,15 +70,15 @@ def _print_verdict(found: Ingested, session: Session, out: Console, w: Words) ->
     symptom = found.symptom
     style = _VERDICT[found.verdict]
     if symptom is None:
-        text = w("healthy: nothing to report") if found.verdict == "healthy" else w("undecided: not enough to judge by")
+        text = w("healthy: nothing to report") if found.verdict == "healthy" else w("undecided: not enough evidence")
         out.print(f"[{style}]{text}[/]")
     else:
         entry = session.book.symptoms.get(symptom.state)
         title = entry.title if entry else symptom.state
         step = f" {w('from step {step}', step=symptom.step)}" if symptom.step is not None else ""
         sure = f"[dim]({w('confidence')} {symptom.confidence:.2f})[/]"
-        out.print(f"[{style}]{w(found.verdict)}: {escape(title)}[/]{step}  {sure}")
-        out.print(Padding(Text(symptom.because), (0, 0, 0, 2)))
+        out.print(f"[{style}]{w.lead(found.verdict)}{escape(title)}[/]{step}  {sure}")
+        out.print(Padding(Text(w.say(symptom.because)), (0, 0, 0, 2)))
     out.print()
 
 
@@ -91,9 +93,8 @@ def _print_findings(evidence: Sequence[Evidence], out: Console, w: Words) -> Non
             f" ({item.origin.path.rsplit('/', 1)[-1]}:{item.origin.line})" if item.origin and item.origin.line else ""
         )
         rank = f" [{w('rank')} {item.rank}]" if item.rank is not None else ""
-        table.add_row(
-            item.signal, item.state, "" if item.step is None else str(item.step), Text(item.because + rank + place)
-        )
+        because = Text(w.say(item.because) + rank + place)
+        table.add_row(item.signal, item.state, "" if item.step is None else str(item.step), because)
     out.print(table)
     out.print()
 
@@ -116,7 +117,7 @@ def print_diagnosis(
         out.print(f"[bold green]{w('healthy: nothing to report')}[/]")
         return
     print_first_aid(session, diagnosis, out, w, plain)
-    verdict = w("decided") if diagnosis.decided else f"{w('undecided')}: {w(diagnosis.why_undecided)}"
+    verdict = w("decided") if diagnosis.decided else f"{w.lead('undecided')}{w(diagnosis.why_undecided)}"
     out.print(f"[bold]{w('Causes')}[/]  [{'green' if diagnosis.decided else 'yellow'}]({verdict})[/]")
     shown = [r for r in diagnosis.causes if r.probability >= 0.03][:5] or list(diagnosis.causes[:3])
     for place, ranked in enumerate(shown, 1):
@@ -127,7 +128,7 @@ def print_diagnosis(
         meter = "" if plain else f"{bar(diagnosis.unknown)} "
         out.print(f"   {meter}{diagnosis.unknown:4.0%}  {w('something that is not in the book')}")
     for a, b, p in diagnosis.coupled[:2]:
-        out.print(f"   [dim]{w('both at once')}: {a} + {b} ({p:.0%})[/]")
+        out.print(f"   [dim]{w.lead('both at once')}{a} + {b} ({p:.0%})[/]")
     out.print()
     _print_ruled_out(diagnosis, out, w)
     if diagnosis.tipping is not None:
@@ -146,7 +147,7 @@ def print_diagnosis(
             fix = book.fixes[fix_id]
             out.print(f" {place}. [bold]{escape(fix.title)}[/]  [dim]{fix_id}, {w('risk')} {w(fix.risk)}[/]")
             out.print(Padding(Text(fix.summary), (0, 0, 0, 4)))
-            out.print(Padding(Text(f"{w('cured')}: {fix.cured}", style="green"), (0, 0, 0, 4)))
+            out.print(Padding(Text(f"{w.lead('cured')}{fix.cured}", style="green"), (0, 0, 0, 4)))
         out.print()
     if diagnosis.next is not None:
         out.print(f"[bold]{w('Next, most worth its cost')}[/]")
@@ -155,7 +156,7 @@ def print_diagnosis(
         out.print(trial_line(book, diagnosis.trial, w))
 
 
-def print_optimum(rows: Sequence[Mapping[str, Any]], out: Console) -> None:
+def print_optimum(rows: Sequence[Mapping[str, Any]], out: Console, w: Words = Words()) -> None:  # noqa: B008
     """Expected minutes on the small parts of the book that are solved exactly, and their sum against the best."""
     table = Table(box=None, padding=(0, 2, 0, 0), header_style="bold")
     columns = ("best", "order", "engine", "fixed")
@@ -166,21 +167,21 @@ def print_optimum(rows: Sequence[Mapping[str, Any]], out: Console) -> None:
         "the engine's order and stop",
         "order of the alphabet",
     ):
-        table.add_column(name, justify="left" if name == "symptom" else "right")
+        table.add_column(w(name), justify="left" if name == "symptom" else "right")
     for row in rows:
         table.add_row(row["symptom"], *(f"{row[name]:.0f}" for name in columns))
     best = sum(row["best"] for row in rows)
     table.add_row(
-        "against the best", *(f"{sum(row[name] for row in rows) / best:.3f}" for name in columns), style="bold"
+        w("against the best"), *(f"{sum(row[name] for row in rows) / best:.3f}" for name in columns), style="bold"
     )
-    out.print("\n[bold]expected minutes on small parts of the book, solved exactly[/]")
+    out.print(f"\n[bold]{w('expected minutes on small parts of the book, solved exactly')}[/]")
     out.print(table)
 
 
 def trial_line(book: Book, trial: Trial, w: Words) -> Text:
     """A repair that is its own experiment: what it is, and the minutes that it is expected to save."""
     text = w(
-        "Or try it at once: {fix} mends with {chance}; expected until mended: {tried} min, {asked} min asking first.",
+        "Or try it at once: {fix} works with {chance}; expected until mended: {tried} min, {asked} min asking first.",
         fix=f"{book.fixes[trial.fix].title} ({trial.fix})",
         chance=f"{trial.chance:.0%}",
         tried=f"{trial.if_tried:.0f}",
@@ -216,7 +217,7 @@ def _print_reasons(ranked: Ranked, out: Console, w: Words) -> None:
     for label, style, rows in ((w("for"), "green", ranked.pro[:4]), (w("against"), "red", ranked.con[:2])):
         if rows:
             text = Text("      ")
-            text.append(f"{label}: ", style)
+            text.append(f"{label}{w.colon}", style)
             text.append("; ".join(f"{r.signal} = {r.state}" for r in rows))
             out.print(text)
 
@@ -226,67 +227,94 @@ def _print_ruled_out(diagnosis: Diagnosis, out: Console, w: Words) -> None:
         return
     out.print(f"[bold]{w('Ruled out')}[/]")
     for item in diagnosis.ruled_out[:4]:
-        how = w("impossible with") if item.hard else w("hardly with")
-        out.print(Text(f"   {item.cause}: {how} {item.signal} = {item.state}", style="dim"))
+        how = w("impossible given") if item.hard else w("unlikely given")
+        out.print(Text(f"   {item.cause}{w.colon}{how} {item.signal} = {item.state}", style="dim"))
     out.print()
 
 
 def question_panel(session: Session, option: Option, w: Words, plain: bool = False) -> Panel | Group:
     """The question, why it is asked, how to get it, what it costs; `plain` draws no box."""
     signal = session.book.signals[option.signal]
-    parts: list[Any] = [Text(f"{w('Question')}: " * plain + signal.question, style="bold")]
+    parts: list[Any] = [Text(f"{w.lead('Question')}" * plain + signal.question, style="bold")]
     for place, (name, meaning) in enumerate(signal.outcomes.items(), 1):
         parts.append(Text.assemble((f"  {place} ", "bold"), name, (f"  {meaning}", "dim")))
     cost = f"{option.cost.minutes:.0f} min" + (f", {option.cost.gpu_hours:.1f} GPU-h" if option.cost.gpu_hours else "")
-    parts.append(Text(f"{w('how')}: {signal.how}", style="dim"))
+    parts.append(Text(f"{w.lead('how')}{signal.how}", style="dim"))
     for command in signal.commands[:1]:
         parts.append(Text(command.run, style="cyan"))
-    parts.append(Text(f"{w('cost')}: {cost} · {w('tells')} {option.gain:.2f} bit", style="dim"))
+    parts.append(Text(f"{w.lead('cost')}{cost} · {w('tells')} {option.gain:.2f} bit", style="dim"))
     if plain:
         return Group(*parts)
     return Panel(Group(*parts), title=f"{signal.title}  ({signal.id})", title_align="left", border_style="blue")
 
 
-def print_evaluation(document: Mapping[str, Any], out: Console) -> None:
-    """Totals with their 90 % intervals, the reliability diagram and the cases that went wrong."""
-    out.print(f"[bold]{document['cases']} cases[/]")
-    for key, (low, high) in document["intervals"].items():
-        out.print(f"  {key:20} {bar(document[key])} {document[key]:.1%}  [dim]({low:.0%} to {high:.0%})[/]")
-    for key in ("mean_questions", "mean_cost_minutes", "brier"):
-        out.print(f"  {key:20} {document[key]}")
+# What a total is called where the word of the JSON document is not shown.
+_SCORES = {
+    "top1": "true cause first", "top3": "true cause among the first three", "decided": "decided",
+    "right_when_decided": "right when decided", "mean_questions": "questions on the average",
+    "mean_cost_minutes": "cost in minutes on the average", "brier": "Brier score",
+    "calibration_error": "calibration error",
+}  # fmt: skip
+# Heads of columns that mean something else than the word does elsewhere.
+_HEADS = {"questions": "questions asked", "rank": "rank of the truth", "first": "came first"}
+
+
+def _head(name: str, w: Words) -> str:
+    return name if w.code == ENGLISH else w(_HEADS.get(name, name))
+
+
+def _totals(document: Mapping[str, Any], w: Words) -> Iterator[str]:
+    """One line a total, with its 90 % interval where it has one."""
+    names = {
+        key: key if w.code == ENGLISH else w(_SCORES.get(key, key))
+        for key in (*document["intervals"], *("mean_questions", "mean_cost_minutes", "brier", "calibration_error"))
+    }
+    width = max(20, *map(cells, names.values()))
     chance = document["calibration_error_by_chance"]
-    out.print(
-        f"  {'calibration_error':20} {document['calibration_error']}"
-        f"  [dim]({chance['p5']:.2f} to {chance['p95']:.2f} if perfectly calibrated)[/]"
-    )
-    out.print("\n[bold]stated probability -> how often right[/]")
+    for key, name in names.items():
+        value, more = document[key], ""
+        if key in document["intervals"]:
+            low, high = document["intervals"][key]
+            value, more = f"{bar(value)} {value:.1%}", w("{a} to {b}", a=f"{low:.0%}", b=f"{high:.0%}")
+        elif key == "calibration_error":
+            more = w("{a} to {b} if perfectly calibrated", a=f"{chance['p5']:.2f}", b=f"{chance['p95']:.2f}")
+        yield f"  {name}{' ' * (width - cells(name))} {value}" + (f"  [dim]({more})[/]" if more else "")
+
+
+def print_evaluation(document: Mapping[str, Any], out: Console, w: Words = Words()) -> None:  # noqa: B008
+    """Totals with their 90 % intervals, the reliability diagram and the cases that went wrong."""
+    out.print(f"[bold]{w('{n} cases', n=document['cases'])}[/]")
+    for line in _totals(document, w):
+        out.print(line)
+    out.print(f"\n[bold]{w('stated probability -> how often right')}[/]")
     for row in document["reliability"]:
         low = row["from"]
-        out.print(f"  {low:.1f}-{low + 0.1:.1f}  {bar(row['accuracy'])} {row['accuracy']:.0%} of {row['cases']:.0f}")
+        of = w("{share} of {n}", share=f"{row['accuracy']:.0%}", n=f"{row['cases']:.0f}")
+        out.print(f"  {low:.1f}-{low + 0.1:.1f}  {bar(row['accuracy'])} {of}")
     if document.get("baselines"):
         table = Table(box=None, padding=(0, 2, 0, 0), header_style="bold")
         for name in ("method", "top1", "top3", "questions", "cost in minutes"):
-            table.add_column(name)
+            table.add_column(_head(name, w))
         table.add_row(
-            "the engine", f"{document['top1']:.1%}", f"{document['top3']:.1%}", f"{document['mean_questions']:.1f}",
+            w("the engine"), f"{document['top1']:.1%}", f"{document['top3']:.1%}", f"{document['mean_questions']:.1f}",
             f"{document['mean_cost_minutes']:.1f}",
         )  # fmt: skip
         for row in document["baselines"]:
             cost = (f"{row['questions']:.1f}", f"{row['minutes']:.1f}") if row["minutes"] else ("", "")
-            table.add_row(row["method"], f"{row['top1']:.1%}", f"{row['top3']:.1%}", *cost)
-        out.print("\n[bold]against simpler methods[/]")
+            table.add_row(w(row["method"]), f"{row['top1']:.1%}", f"{row['top3']:.1%}", *cost)
+        out.print(f"\n[bold]{w('against simpler methods')}[/]")
         out.print(table)
     if document.get("optimum"):
-        print_optimum(document["optimum"], out)
+        print_optimum(document["optimum"], out, w)
     wrong = [c for c in document["per_case"] if c["rank"] != 1]
     if wrong:
         table = Table(box=None, padding=(0, 2, 0, 0), header_style="bold")
         for name in ("case", "truth", "rank", "p(truth)", "first", "decided"):
-            table.add_column(name, overflow="fold")
+            table.add_column(_head(name, w), overflow="fold")
         for case in wrong:
             table.add_row(
                 case["id"], ", ".join(case["truth"]), str(case["rank"]), f"{case['probability']:.2f}", case["first"],
-                "yes" if case["decided"] else "no",
+                w("yes") if case["decided"] else w("no"),
             )  # fmt: skip
-        out.print("\n[bold]not first[/]")
+        out.print(f"\n[bold]{w('not first')}[/]")
         out.print(table)

@@ -7,7 +7,6 @@ from typing import Any
 from playbook.faces.words import Words
 from playbook.workflow.watching.watch import Happening
 
-_GOES_ON = "the job goes on from step "
 _AIDS, _STEPS = 2, 4  # first aids and their steps that are shown at once
 
 
@@ -44,16 +43,16 @@ def happening_lines(item: Happening, w: Words) -> list[str]:
     """The same for people, without colours; the first line says it all."""
     clock = item.at.astimezone().strftime("%H:%M:%S")
     if item.kind == "incident":
-        return [f"{clock} {w('INCIDENT')}: {_what(item, w)}", *_details(item, w)]
+        return [f"{clock} {w.lead('INCIDENT')}{_what(item, w)}", *_details(item, w)]
     if item.kind == "known":
-        told = w("told before; --no-memory tells it again")
-        return [f"{clock} {w('still going on')}: {_what(item, w)} ({told})"]
+        told = w("reported before; --no-memory reports it again")
+        return [f"{clock} {w.lead('still going on')}{_what(item, w)} ({told})"]
     if item.kind in ("changed", "again", "over"):
         says = {"changed": w("now it is"), "again": w("again"), "over": w("over")}[item.kind]
-        return [f"{clock} {says}: {_what(item, w)}", f"  {_because(item.alert['because'], w)}"]
+        return [f"{clock} {says}: {_what(item, w)}", f"  {w.say(item.alert['because'])}"]
     if item.problem is not None:
         word = w("waiting") if item.kind == "waiting" else "!"
-        return [f"{clock} {word} {item.problem}"]
+        return [f"{clock} {word} {w.problem(item.problem)}"]
     found = item.found
     if found is None:
         return [f"{clock} {w('nothing was read')} ({w(item.reason)})"]
@@ -70,12 +69,6 @@ def happening_lines(item: Happening, w: Words) -> list[str]:
     return [f"{clock} {w('watching')} {head}"]
 
 
-def _because(text: str, w: Words) -> str:
-    """Why an incident is over; what a detector says stays as it is."""
-    step = text.removeprefix(_GOES_ON)
-    return w("the job goes on from step {step}", step=step) if step != text else w(text)
-
-
 def _what(item: Happening, w: Words) -> str:
     symptom = item.alert["symptom"]
     step = symptom["onset_step"]
@@ -89,14 +82,14 @@ def _details(item: Happening, w: Words) -> list[str]:
     alert = item.alert
     place = alert.get("location") or {}
     where = f" ({place['file']}:{place['line']})" if place.get("line") else ""
-    lines = [f"  {alert['because']}{where}"]
+    lines = [f"  {w.say(alert['because'])}{where}"]
     for aid in alert.get("first_aid", ())[:_AIDS]:
-        lines.append(f"  {w('First aid')}: {aid['title']}")
+        lines.append(f"  {w.lead('First aid')}{aid['title']}")
         lines += [f"    - {' '.join(step.split())}" for step in aid["steps"][:_STEPS]]
     causes = [f"{cause['title']} {cause['probability']:.0%}" for cause in alert.get("causes", ())]
     if causes:
-        lines.append(f"  {w('Causes')}: {'; '.join(causes)}")
+        lines.append(f"  {w.lead('Causes')}{'; '.join(causes)}")
     if alert.get("incident"):
         lines.append(f"  {w('recorded as incident {id}', id=alert['incident'])}")
-    lines.append(f"  {w('go on with')}: {alert['diagnose']}")
+    lines.append(f"  {w.lead('go on with')}{alert['diagnose']}")
     return lines

@@ -86,6 +86,7 @@ def translate(book: Book, code: str) -> Book:
     }
     said, _ = phrases.read(book.folders, code)
     other.entries = {kind: {i: said.entry(e) for i, e in entries.items()} for kind, entries in other.entries.items()}
+    other.classes = {name: said.class_(info) for name, info in book.classes.items()}
     other.ledger = {key: said.fact(text) for key, text in book.ledger.items()}
     return other
 

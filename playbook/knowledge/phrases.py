@@ -1,8 +1,8 @@
-"""Short texts that stand in many entries, in another language: expected outputs, facts of the ledger, remarks.
+"""Short texts outside of the entries or in many, in another language: expected outputs, facts, remarks, classes.
 
-`languages/<code>/phrases.yaml` maps English -> other text in three lists, `expect`, `ledger` and `remarks`. The English
-text is the key, so one that changes is simply missing again. A row of the ledger may begin with "(1 of 4) ": the list
-knows the fact without it.
+`languages/<code>/phrases.yaml` maps English -> other text in the lists `expect`, `ledger`, `remarks` and `classes`. The
+English text is the key, so one that changes is simply missing again. A row of the ledger may begin with "(1 of 4) ": the
+list knows the fact without it.
 """
 
 from __future__ import annotations
@@ -32,6 +32,12 @@ class Phrases:
     expect: Mapping[str, str] = field(default_factory=dict)
     ledger: Mapping[str, str] = field(default_factory=dict)
     remarks: Mapping[str, str] = field(default_factory=dict)
+    classes: Mapping[str, str] = field(default_factory=dict)
+
+    def class_(self, info: dict[str, Any]) -> dict[str, Any]:
+        """A row of `classes.yaml` with its meaning in words of the language."""
+        other = self.classes.get(str(info.get("meaning", "")))
+        return {**info, "meaning": other} if other else info
 
     def fact(self, text: str) -> str:
         """A row of the ledger; one that is not translated stays English."""
@@ -74,7 +80,7 @@ def _remarks(entry: Entry) -> set[str]:
 
 def read(folders: list[Path], code: str) -> tuple[Phrases, list[Problem]]:
     """The phrases of all packs, later over earlier, and what is wrong with the files."""
-    found: dict[str, dict[str, str]] = {"expect": {}, "ledger": {}, "remarks": {}}
+    found: dict[str, dict[str, str]] = {"expect": {}, "ledger": {}, "remarks": {}, "classes": {}}
     problems = []
     for folder in folders:
         path = folder / "languages" / code / FILE
@@ -111,7 +117,10 @@ def check(book: Book, code: str) -> Iterator[Problem]:
     facts = {_PART.sub("", text) for text in book.ledger.values()}
     all_owe = all(folder in homes for folder in book.folders if (folder / "ledger.yaml").is_file())
     said["ledger"], owed["ledger"] = facts, facts if all_owe else set()
-    for name in ("expect", "ledger", "remarks"):
+    meanings = {str(info["meaning"]) for info in book.classes.values() if isinstance(info, dict) and "meaning" in info}
+    all_owe = all(folder in homes for folder in book.folders if (folder / "classes.yaml").is_file())
+    said["classes"], owed["classes"] = meanings, meanings if all_owe else set()
+    for name in ("expect", "ledger", "remarks", "classes"):
         texts, must, known = said[name], owed[name], getattr(phrases, name)
         for text in sorted(must - known.keys()):
             yield Problem(where, None, f"{name} lacks {text!r}", "add it", f"missing-{code}")

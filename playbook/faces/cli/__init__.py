@@ -11,11 +11,15 @@ import io
 import os
 import sys
 from collections.abc import Sequence
-from typing import TextIO
+from typing import TYPE_CHECKING, TextIO
 
 import click
 
+from playbook.faces.cli.speech import current, speaking, spoken
 from playbook.faces.overview import COMMANDS, text
+
+if TYPE_CHECKING:
+    from playbook.faces.words import Words
 
 
 class LazyGroup(click.Group):
@@ -30,15 +34,20 @@ class LazyGroup(click.Group):
         module, attribute, _ = COMMANDS[name]
         command = getattr(importlib.import_module(module), attribute)
         assert isinstance(command, click.Command)
-        return command
+        return speaking(command)
 
     def get_help(self, ctx: click.Context) -> str:
-        return text().rstrip()
+        return text(current().help).rstrip()
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[click.shell_completion.CompletionItem]:
         from click.shell_completion import CompletionItem
 
-        return [CompletionItem(n, help=line) for n, (_, _, line) in COMMANDS.items() if n.startswith(incomplete)]
+        told = current().help
+        return [
+            CompletionItem(n, help=told.get(line, line))
+            for n, (_, _, line) in COMMANDS.items()
+            if n.startswith(incomplete)
+        ]
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
@@ -87,19 +96,21 @@ def run(args: Sequence[str] | None = None) -> int:
     from playbook.errors import PlaybookError
 
     _lenient(sys.stdout, sys.stderr)
+    given = list(sys.argv[1:] if args is None else args)
+    w = spoken(given)
     try:
-        code = playbook.main(args=list(args) if args is not None else None, prog_name="playbook", standalone_mode=False)
+        code = playbook.main(args=given, prog_name="playbook", standalone_mode=False, obj=w)
         return code if isinstance(code, int) else 0
     except PlaybookError as error:
-        return _say(str(error), 2)
+        return _say(w.problem(error.problem), 2, w)
     except click.exceptions.Exit as leave:
         return leave.exit_code
     except click.Abort:
-        return _say("interrupted", 130)
+        return _say("interrupted", 130, w)
     except click.ClickException as error:
-        return _say(error.format_message(), 2)
+        return _say(error.format_message(), 2, w)
     except KeyboardInterrupt:
-        return _say("interrupted", 130)
+        return _say("interrupted", 130, w)
     except BrokenPipeError:
         # The reader of our output went away (`| head`): no fault of anybody.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -113,11 +124,12 @@ def _lenient(*streams: TextIO) -> None:
             stream.reconfigure(errors="backslashreplace")
 
 
-def _say(message: str, code: int) -> int:
-    line = " ".join(message.split())
+def _say(message: str, code: int, w: Words) -> int:
+    line = w.say(" ".join(message.split()))
     if code == 2:
         colour = sys.stderr.isatty() and not os.environ.get("NO_COLOR")
-        mark = click.style("error:", fg="red", bold=True) if colour else "error:"
-        line = f"{mark} {line}"
+        word = w.say("error:")
+        mark = click.style(word, fg="red", bold=True) if colour else word
+        line = f"{mark}{line}" if word.endswith("：") else f"{mark} {line}"
     print(line, file=sys.stderr)
     return code

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from playbook.faces.cli import common
+from playbook.faces.cli.speech import current, say
+from playbook.faces.wrapping import cells
 
 if TYPE_CHECKING:
     from playbook.workflow.comparison.compare import Comparison
@@ -18,8 +20,11 @@ _MARK = {"ok": ("ok", "green"), "failed": ("FAILED", "red"), "unknown": ("unknow
 
 
 def _line(state: str, name: str, text: str) -> None:
+    w = current()
     word, colour = _MARK[state]
-    common.console().print(f"[{colour}]{word:8}[/][bold]{name}[/]  {_escape(text)}", soft_wrap=True)
+    word = w(word)
+    gap = " " * max(1, 8 - cells(word))
+    common.console().print(f"[{colour}]{word}[/]{gap}[bold]{name}[/]  {_escape(w.say(text))}", soft_wrap=True)
 
 
 def _escape(text: str) -> str:
@@ -36,14 +41,15 @@ def _place(location: dict[str, Any]) -> str:
 @click.argument("before", metavar="BEFORE")
 @click.argument("after", metavar="AFTER")
 @common.map_option
+@common.lang_option
 @common.json_option
 @common.knowledge_option
 def verify_resume(before: str, after: str, mapping: tuple[str, ...], as_json: bool, packs: tuple[Path, ...]) -> int:
     """Check that AFTER (the resumed run) continues BEFORE; exit 1 when a check fails.
 
     Steps, loss, learning rate, gradient norm, loss scale, tokens, data, speed and world size are compared around the
-    resume; a failed check names what is known to break just this. AFTER may hold the rows of BEFORE as well, and both
-    may be one file in which the steps go back.
+    resume; a failed check names what is known to cause exactly that. AFTER may hold the rows of BEFORE as well, and
+    both may be one file in which the steps go back.
     """
     from playbook import readers
     from playbook.workflow.book import open_book
@@ -65,19 +71,19 @@ def verify_resume(before: str, after: str, mapping: tuple[str, ...], as_json: bo
         )
         return int(failed)
     for check in checks:
-        _line(check.status, check.name, check.because)
-    click.echo(f"\n{_VERDICTS[verdict]}")
+        _line(check.status, current().say(check.name), check.because)
+    say(f"\n{_VERDICTS[verdict]}")
     if suspects:
-        causes = open_book(packs).book.causes
-        click.echo("look first at:")
+        causes = open_book(packs, lang=current().code).book.causes
+        say("look first at:")
         for name in suspects[:4]:
             click.echo(f"  {name:36} {causes[name].title if name in causes else ''}")
-        click.echo(f"`playbook knowledge show {suspects[0]}` tells how to confirm and mend it")
-        click.echo("until that is clear, keep the checkpoint it was loaded from out of the rotation")
+        say(f"`playbook knowledge show {suspects[0]}` tells how to confirm and mend it")
+        say("until that is clear, keep the checkpoint it was loaded from out of the rotation")
     if unseen and not failed:
-        click.echo("these files cannot show:")
+        say("these files cannot show:")
         for line in unseen:
-            click.echo(f"  {line}")
+            say(f"  {line}")
     return int(failed)
 
 
@@ -92,6 +98,7 @@ _VERDICTS = {
 @click.argument("reference", metavar="REFERENCE")
 @click.argument("run", metavar="RUN")
 @common.map_option
+@common.lang_option
 @common.json_option
 def compare(reference: str, run: str, mapping: tuple[str, ...], as_json: bool) -> int:
     """Find the first step at which RUN departs from REFERENCE, beyond what another seed would do, and list the settings
@@ -116,16 +123,16 @@ def compare(reference: str, run: str, mapping: tuple[str, ...], as_json: bool) -
         return 0
     for departure in found.departures:
         _line("failed" if departure.step is not None else "ok", departure.metric, departure.because)
-    click.echo(f"\n{_summary(found)}")
+    say(f"\n{_summary(found)}")
     ends = [end for end in found.ends if end is not None]
     if len(set(ends)) == 2:
-        click.echo(f"REFERENCE ends at step {ends[0]}, RUN at {ends[1]}: only what both logged is compared")
+        say(f"REFERENCE ends at step {ends[0]}, RUN at {ends[1]}: only what both logged is compared")
     if found.differences:
-        click.echo("settings that differ, those that most often matter first:")
+        say("settings that differ, those that most often matter first:")
     for item in found.differences[:12]:
         click.echo(f"  {item.key}: {item.reference} -> {item.run}  ({item.area})")
     if len(found.differences) > 12:
-        click.echo(f"  and {len(found.differences) - 12} more (--json has all)")
+        say(f"  and {len(found.differences) - 12} more (--json has all)")
     return 0
 
 
@@ -140,6 +147,7 @@ def _summary(found: Comparison) -> str:
 
 @click.command(short_help="Check a run's configuration before it is started.")
 @click.argument("config", nargs=-1, required=True, metavar="CONFIG...")
+@common.lang_option
 @common.json_option
 @common.knowledge_option
 def preflight(config: tuple[str, ...], as_json: bool, packs: tuple[Path, ...]) -> int:
@@ -152,7 +160,7 @@ def preflight(config: tuple[str, ...], as_json: bool, packs: tuple[Path, ...]) -
     from playbook.workflow.book import open_book
     from playbook.workflow.preflight import preflight as judge
 
-    verdicts = judge(readers.read(config), open_book(packs).book)
+    verdicts = judge(readers.read(config), open_book(packs, lang=current().code).book)
     bad = any(v.state == "bad" for v in verdicts)
     if as_json:
         common.emit({"ok": not bad, "items": [asdict(v) for v in verdicts]})
@@ -160,15 +168,16 @@ def preflight(config: tuple[str, ...], as_json: bool, packs: tuple[Path, ...]) -
     for verdict in verdicts:
         if verdict.state != "unknown":
             place = f"{_place(verdict.location)}: " if verdict.state != "ok" and verdict.location else ""
-            _line(verdict.state, verdict.item, f"{place}{verdict.found}")
+            _line(verdict.state, verdict.item, f"{place}{current().say(verdict.found)}")
             if verdict.state != "ok":
-                common.console().print(f"        [dim]mend:[/] {_escape(verdict.text)}", soft_wrap=True)
-                common.console().print(f"        [dim]why:[/] {_escape(verdict.why)}", soft_wrap=True)
+                w = current()
+                for word, text in (("mend:", verdict.text), ("why:", verdict.why)):
+                    common.console().print(f"        [dim]{w.say(word)}[/] {_escape(text)}", soft_wrap=True)
     told = {state: sum(v.state == state for v in verdicts) for state in ("bad", "warn", "ok")}
-    click.echo("\n" + ", ".join(f"{count} {state}" for state, count in told.items()))
+    click.echo("\n" + ", ".join(f"{count} {current().say(state)}" for state, count in told.items()))
     unknown = [v for v in verdicts if v.state == "unknown"]
     if unknown:
-        click.echo(f"\nnot said by the configuration ({len(unknown)}):")
+        say(f"\nnot said by the configuration ({len(unknown)}):")
         for verdict in unknown:
             click.echo(f"  [ ] {verdict.text}")
     return int(bad)

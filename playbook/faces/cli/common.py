@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from playbook.errors import PlaybookError
+from playbook.faces.words import words
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -43,6 +44,17 @@ def knowledge_option(command: Any) -> Any:
         type=click.Path(path_type=Path),
         help="A knowledge pack laid over the built-in book (repeatable).",
     )(command)
+
+
+def lang_option(command: Any) -> Any:
+    """The language of a command that has no other use for it: what it prints goes through `speech.say`."""
+    return click.option("--lang", metavar="CODE", expose_value=False, callback=_language, help="Language: en or zh.")(
+        command
+    )
+
+
+def _language(ctx: click.Context, param: click.Parameter, value: str | None) -> None:
+    words(value)  # one that we do not have is refused here; `spoken` has read the arguments
 
 
 def db_option(command: Any) -> Any:

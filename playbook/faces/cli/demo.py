@@ -52,7 +52,7 @@ def demo(out: Path | None, lang: str | None) -> int:
     click.echo(f"{w('database')}    {folder / 'playbook.db'}")
     click.echo(f"{w('site')}        {site / 'index.html'}")
     program = sys.argv[0] if Path(sys.argv[0]).name == "playbook" else "playbook"
-    click.echo(f"\n{w('look at it with')}:  {program} incident list --db {db}")
+    click.echo(f"\n{w.lead('look at it with')} {program} incident list --db {db}")
     return 0
 
 

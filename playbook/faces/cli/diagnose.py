@@ -24,16 +24,18 @@ if TYPE_CHECKING:
 @click.option(
     "--answer", "answers", multiple=True, metavar="SIGNAL=STATE", help="A known answer (repeatable); STATE? is unsure."
 )
-@click.option("--case", "case_file", type=click.Path(path_type=Path), metavar="FILE", help="Let a case file answer.")
+@click.option("--case", "case_file", type=click.Path(path_type=Path), metavar="FILE", help="Answer from a case file.")
 @click.option("--record", is_flag=True, help="Store the incident.")
 @click.option("--title", help="Title of the recorded incident.")
 @click.option("--gpus", type=click.IntRange(1), help="GPUs of the run, for the cost of control runs.")
 @click.option("--step-seconds", type=common.Finite(0, min_open=True), help="Seconds of one step, likewise.")
 @click.option("--allow-commands", is_flag=True, help="Run read-only commands here: nvidia-smi, dmesg, ethtool ...")
-@click.option("--show-commands", is_flag=True, help="Print these commands, for another machine, and end.")
+@click.option("--show-commands", is_flag=True, help="Print these commands, to be run on another machine, and exit.")
 @click.option("--prometheus", "server", metavar="URL", help="Ask a Prometheus or VictoriaMetrics server.")
-@click.option("--since", metavar="TIME", help="From when it is asked: 2h, 90m or ISO 8601.  [default: 6h]")
-@click.option("--until", metavar="TIME", help="Until when, likewise.  [default: now]")
+@click.option(
+    "--since", metavar="TIME", help="Start of the time asked about: 2h or 90m ago, or ISO 8601.  [default: 6h]"
+)
+@click.option("--until", metavar="TIME", help="End of that time, likewise.  [default: now]")
 @click.option("--lang", metavar="CODE", help="Language: en or zh.")
 @common.map_option
 @common.json_option
@@ -97,7 +99,7 @@ def diagnose(
     if found is not None:
         session.size = found.size
         session.observe(found.evidence)
-    _fetch(session, allow_commands, server, since, until)
+    _fetch(session, allow_commands, server, since, until, w)
     session.size = replace(
         session.size, gpus=gpus or session.size.gpus, step_seconds=step_seconds or session.size.step_seconds
     )
@@ -122,7 +124,9 @@ def diagnose(
     return _conclude(session, found, record, title, db, leave_out, as_json, check, w)
 
 
-def _fetch(session: Session, commands: bool, server: str | None, since: str | None, until: str | None) -> None:
+def _fetch(
+    session: Session, commands: bool, server: str | None, since: str | None, until: str | None, w: Words
+) -> None:
     """Evidence that the product gets itself; what does not answer is told and stops nothing."""
     if not commands and server is None:
         if since or until:
@@ -133,7 +137,7 @@ def _fetch(session: Session, commands: bool, server: str | None, since: str | No
     got = fetch(session.book, commands, server, since, until)
     session.observe(weightier(session.evidence, got.evidence))
     for problem in got.problems:
-        print(problem, file=sys.stderr)
+        print(w.problem(problem), file=sys.stderr)
 
 
 def _conclude(
@@ -179,7 +183,7 @@ def _say_similar(session: Session, db: str | None, leave_out: tuple[str, ...], w
 
     found, problem = similar(session, db, leave_out)
     if problem:
-        print(problem, file=sys.stderr)
+        print(w.say(problem), file=sys.stderr)
     print_similar(found, common.console(), w)
 
 

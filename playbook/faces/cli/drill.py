@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 @click.command(short_help="Play a real incident against the engine's price.")
 @click.argument("case", required=False, metavar="[CASE]")
-@click.option("--seed", type=int, help="The same drill, and the same lists, for everybody who names the same number.")
+@click.option("--seed", type=int, help="Everybody who gives the same number gets the same drill and the same lists.")
 @click.option("--list", "listed", is_flag=True, help="List the drills by code, without giving anything away.")
 @click.option(
     "--leader-notes",
@@ -124,7 +124,7 @@ def _list(library: Library, as_json: bool, w: Any) -> int:
         try:
             chosen = find(case_id, library)
         except PlaybookError as error:
-            click.echo(str(error), err=True)
+            click.echo(w.error(error), err=True)
             continue
         alert = next((e.state for e in chosen.alert if e.signal == "loss-shape"), "?")
         context = {e.signal: e.state for e in chosen.alert if e.signal in ("precision", "parallelism", "task")}

@@ -8,6 +8,7 @@ from pathlib import Path
 import click
 
 from playbook.faces.cli import common
+from playbook.faces.cli.speech import current
 
 
 @click.command(short_help="Play case files: how often is the true cause first?")
@@ -16,8 +17,9 @@ from playbook.faces.cli import common
 @click.option(
     "--baselines",
     is_flag=True,
-    help="Judge the same cases by simpler methods too, and the order of questions by the best possible one.",
+    help="Also judge the same cases by simpler methods, and hold the order of questions against the best possible one.",
 )
+@common.lang_option
 @common.json_option
 @common.knowledge_option
 def evaluate(folder: Path, split: str | None, baselines: bool, as_json: bool, packs: tuple[Path, ...]) -> int:
@@ -44,5 +46,5 @@ def evaluate(folder: Path, split: str | None, baselines: bool, as_json: bool, pa
     else:
         from playbook.faces.report import print_evaluation
 
-        print_evaluation(document, common.console())
+        print_evaluation(document, common.console(), current())
     return 0

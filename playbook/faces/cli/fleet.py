@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 
 from playbook.faces.cli import common
+from playbook.faces.cli.speech import current, say
 from playbook.faces.words import number
 
 
@@ -15,6 +16,7 @@ from playbook.faces.words import number
 @click.option("--table", metavar="NAME", help="A table of the engine, instead of files.")
 @click.option("--where", "filters", multiple=True, metavar="COLUMN=VALUE", help="Rows of the table (repeatable).")
 @common.map_option
+@common.lang_option
 @common.json_option
 @click.option("--check", is_flag=True, help="Exit with 1 when ranks depart from the others (for scripts and CI).")
 def fleet(
@@ -27,9 +29,9 @@ def fleet(
     as_json: bool,
     check: bool,
 ) -> int:
-    """Reduce one metric of many ranks to a few numbers a step, and say which ranks are bad and which was first.
+    """Reduce one metric of many ranks to a few numbers per step, and say which ranks are bad and which was first.
 
-    PATH is a parquet, CSV or JSON-lines file, a folder or a glob: one file a rank, or with a column of ranks. With
+    PATH is a parquet, CSV or JSON-lines file, a folder or a glob: one file per rank, or with a column of ranks. With
     --engine and --table the same reduction runs in a store that is already there, such as
     --engine clickhouse://user@host/db --table metrics --where name=loss.
 
@@ -71,19 +73,19 @@ def fleet(
         )  # fmt: skip
         return int(check and departs)
     for problem in verdict.problems[:5]:
-        click.echo(str(problem), err=True)
+        click.echo(current().problem(problem), err=True)
     if len(verdict.problems) > 5:
-        click.echo(f"... and {len(verdict.problems) - 5} more of this kind", err=True)
-    click.echo(
+        say(f"... and {len(verdict.problems) - 5} more of this kind", err=True)
+    say(
         f"{metric} of {number(extent.ranks, 'rank')}, steps {extent.first_step}..{extent.last_step}, "
         f"{number(extent.rows, 'row')}, on {verdict.engine}"
     )
     for found in verdict.findings:
-        click.echo(f"  {found.kind:10}{found.because}")
+        click.echo(f"  {found.kind:10}{current().say(found.because)}")
     if not departs:
-        click.echo("  no rank departs from the others")
+        say("  no rank departs from the others")
     for peak in verdict.peaks:
-        click.echo(f"  step {peak.step}: rank {peak.rank} has {peak.top:.4g}, the median of all is {peak.median:.4g}")
+        say(f"  step {peak.step}: rank {peak.rank} has {peak.top:.4g}, the median of all is {peak.median:.4g}")
     return int(check and departs)
 
 

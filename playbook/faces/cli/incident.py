@@ -10,6 +10,7 @@ import click
 
 from playbook.errors import PlaybookError
 from playbook.faces.cli import common, incident_files
+from playbook.faces.cli.speech import current, say
 
 if TYPE_CHECKING:
     from playbook.incidents.record import Record
@@ -22,6 +23,7 @@ def as_document(record: Record) -> dict[str, Any]:
 
 
 @click.group(short_help="The incident record: list, show, close, export ...")
+@common.lang_option
 def incident() -> None:
     """Recorded incidents: SQLite in the data folder, another database by --db or PLAYBOOK_DB.
 
@@ -36,6 +38,7 @@ def incident() -> None:
 @click.option("--layer", metavar="NAME", help="Only incidents of this layer.")
 @click.option("--search", "query", default="", metavar="WORDS", help="Only incidents in which every word occurs.")
 @click.option("--limit", type=click.IntRange(1), default=50, show_default=True, help="At most so many, newest first.")
+@common.lang_option
 @common.json_option
 @common.db_option
 def list_(
@@ -64,13 +67,14 @@ def list_(
         return 0
     from playbook.faces.record_report import print_list
 
-    print_list(found, total, common.console())
+    print_list(found, total, common.console(), current())
     return 0
 
 
-@incident.command()
+@incident.command(short_help="Show one incident whole.")
 @click.argument("incident_id", metavar="ID")
 @click.option("--markdown", is_flag=True, help="The post-mortem as Markdown.")
+@common.lang_option
 @common.json_option
 @common.knowledge_option
 @common.db_option
@@ -85,22 +89,25 @@ def show(incident_id: str, markdown: bool, as_json: bool, packs: tuple[Path, ...
             from playbook.workflow.records.postmortem import markdown as write
             from playbook.workflow.records.postmortem import postmortem
 
-            click.echo(write(postmortem(record, open_book(packs, strict=False).book, store)), nl=False)
+            w = current()
+            book = open_book(packs, strict=False, lang=w.code).book
+            click.echo(write(postmortem(record, book, store, w.say), w.say), nl=False)
             return 0
     if as_json:
         common.emit(as_document(record))
     else:
         from playbook.faces.record_report import print_record
 
-        print_record(record, common.console())
+        print_record(record, common.console(), current())
     return 0
 
 
-@incident.command("open")
+@incident.command("open", short_help="Open one by hand: files, answers or a title.")
 @click.argument("paths", nargs=-1, metavar="[PATH...]")
 @click.option("--title", help="What happened, in a line.")
 @click.option("--answer", "answers", multiple=True, metavar="SIGNAL=STATE", help="A known answer (repeatable).")
 @common.map_option
+@common.lang_option
 @common.json_option
 @common.knowledge_option
 @common.db_option
@@ -121,7 +128,7 @@ def open_(
     from playbook.workflow.records.record import record as store
     from playbook.workflow.session import Session
 
-    library = open_book(packs)
+    library = open_book(packs, lang=current().code)
     session = Session(library.book, library.tables)
     found = None
     if paths:
@@ -138,29 +145,35 @@ def open_(
     if as_json:
         common.emit({"incident": name})
     else:
-        click.echo(f"opened incident {name}")
+        say(f"opened incident {name}")
     return 0
 
 
-@incident.command()
+@incident.command(short_help="Close it with its cause, what helped, what it cost.")
 @click.argument("incident_id", metavar="ID")
 @click.option("--cause", metavar="ID", help="The confirmed cause (or class) of the book, or `other` with --note.")
 @click.option("--false-alarm", is_flag=True, help="Nothing was wrong.")
 @click.option("--by", metavar="NAME", help="Who confirmed it (default: the user of this machine).")
 @click.option("--fix", "fixes", multiple=True, metavar="FIX=OUTCOME", help="What was tried: cured, not-cured, unclear.")
 @click.option("--lost-hours", "hours", type=common.Finite(0), help="Hours of the run that were lost.")
-@click.option("--lost-steps", "steps", type=click.IntRange(0), help="Steps that were lost, where that is known better.")
+@click.option(
+    "--lost-steps",
+    "steps",
+    type=click.IntRange(0),
+    help="Steps that were lost, if that is better known than the hours.",
+)
 @click.option("--gpus", type=click.IntRange(0), help="GPUs of the run.")
 @click.option("--step-seconds", type=common.Finite(0, min_open=True), help="Seconds of one step.")
-@click.option("--gpu-price", type=common.Finite(0), metavar="USD", help="Price of one GPU for an hour (default 2).")
+@click.option("--gpu-price", type=common.Finite(0), metavar="USD", help="Price of one GPU-hour (default 2).")
 @click.option(
     "--answer",
     "answers",
     multiple=True,
     metavar="QUESTION=TEXT",
-    help="Own words for symptom, trigger, root-cause, earlier, fix, regression or affected.",
+    help="Your own words for symptom, trigger, root-cause, earlier, fix, regression or affected.",
 )
-@click.option("--note", default="", help="Anything worth telling the next one.")
+@click.option("--note", default="", help="Anything that the next person should know.")
+@common.lang_option
 @common.json_option
 @common.knowledge_option
 @common.db_option
@@ -211,12 +224,12 @@ def close(
         told,
         note,
     )
-    record = use_case(incident_id, said, open_book(packs).book, db)
+    record = use_case(incident_id, said, open_book(packs, lang=current().code).book, db)
     if as_json:
         common.emit(as_document(record))
     else:
         bill = f", {record.losses.usd:,.0f} USD" if record.losses.usd else ""
-        click.echo(f"{record.id} closed: {record.cause or 'false alarm'}{bill}")
+        say(f"{record.id} closed: {record.cause or 'false alarm'}{bill}")
     return 0
 
 
@@ -227,19 +240,20 @@ def _user() -> str:
         return ""
 
 
-@incident.command()
+@incident.command(short_help="Open a closed incident again.")
 @click.argument("incident_id", metavar="ID")
 @click.option("--note", default="", help="Why.")
 @common.db_option
+@common.lang_option
 def reopen(incident_id: str, note: str, db: str | None) -> int:
     """Open a closed incident again: it came back, or the cause was wrong."""
     from playbook.workflow.records.incident import reopen as use_case
 
-    click.echo(f"{use_case(incident_id, db, note=note).id} is open again")
+    say(f"{use_case(incident_id, db, note=note).id} is open again")
     return 0
 
 
-@incident.command()
+@incident.command(short_help="Add files, links, tried fixes or a note.")
 @click.argument("incident_id", metavar="ID")
 @click.argument("files", nargs=-1, type=click.Path(path_type=Path), metavar="[FILE...]")
 @click.option(
@@ -250,6 +264,7 @@ def reopen(incident_id: str, note: str, db: str | None) -> int:
 @click.option("--link", "links", multiple=True, metavar="URL", help="A ticket, a dashboard, a pull request.")
 @click.option("--fix", "fixes", multiple=True, metavar="FIX[=OUTCOME]", help="A fix that was tried.")
 @click.option("--note", default="", help="A line of text.")
+@common.lang_option
 @common.json_option
 @common.knowledge_option
 @common.db_option
@@ -273,9 +288,7 @@ def attach(
     if as_json:
         common.emit(as_document(record))
     else:
-        click.echo(
-            f"{record.id}: {len(record.artifacts)} files, {len(record.links)} links, {len(record.treatments)} fixes"
-        )
+        say(f"{record.id}: {len(record.artifacts)} files, {len(record.links)} links, {len(record.treatments)} fixes")
     return 0
 
 

@@ -9,10 +9,11 @@ import click
 
 from playbook.errors import PlaybookError
 from playbook.faces.cli import common
+from playbook.faces.cli.speech import current, say
 from playbook.faces.words import number
 
 
-@click.command()
+@click.command(short_help="Write a bundle that another team can import.")
 @click.argument("ids", nargs=-1, metavar="[ID...]")
 @click.option("--all", "everything", is_flag=True, help="All incidents.")
 @click.option("--out", type=click.Path(path_type=Path), metavar="FILE", help="The bundle (zip) to write.")
@@ -24,8 +25,9 @@ from playbook.faces.words import number
     metavar="FILE",
     help="Further rules of redaction (YAML, repeatable).",
 )
-@click.option("--with-batch", is_flag=True, help="Take captured batches along: they are somebody's data.")
-@click.option("--csv", "as_csv", is_flag=True, help="All incidents as CSV on standard output, one line each.")
+@click.option("--with-batch", is_flag=True, help="Include captured batches; they are somebody's data.")
+@click.option("--csv", "as_csv", is_flag=True, help="All incidents as CSV on standard output, one per line.")
+@common.lang_option
 @common.json_option
 @common.db_option
 def export(
@@ -39,7 +41,7 @@ def export(
     as_json: bool,
     db: str | None,
 ) -> int:
-    """Write incidents as a bundle that another team can import and replay, without what must not leave.
+    """Write incidents as a bundle that another team can import and replay; secrets and names are removed from it.
 
     \b
     playbook incident export 20260304-k3f --out incident.zip
@@ -64,25 +66,26 @@ def export(
     if as_json:
         common.emit({"file": str(out), "incidents": done.incidents, "removed": done.removed, "left_out": done.left_out})
         return 0
-    click.echo(f"{out}: {number(len(done.incidents), 'incident')}")
+    say(f"{out}: {number(len(done.incidents), 'incident')}")
     _say_removed(done.removed)
     for line in done.left_out:
-        click.echo(f"  left out  {line}")
+        say(f"  left out  {line}")
     return 0
 
 
 def _say_removed(removed: list[dict[str, Any]]) -> None:
     for item in removed:
-        click.echo(f"  removed  {item.get('count')} x {item.get('kind')} (rule {item.get('rule')})")
+        say(f"  removed  {item.get('count')} x {item.get('kind')} (rule {item.get('rule')})")
 
 
 @click.command("import")
 @click.argument("bundle", type=click.Path(path_type=Path), metavar="FILE")
 @click.option("--replace", is_flag=True, help="Overwrite incidents that are here already and differ.")
+@common.lang_option
 @common.json_option
 @common.db_option
 def import_(bundle: Path, replace: bool, as_json: bool, db: str | None) -> int:
-    """Take in a bundle of another team. It is checked whole before anything is stored."""
+    """Import the bundle of another team. All of it is checked before anything is stored."""
     from playbook.workflow.records.exchange import import_bundle
 
     done = import_bundle(bundle, db, replace)
@@ -91,18 +94,19 @@ def import_(bundle: Path, replace: bool, as_json: bool, db: str | None) -> int:
         return 0
     for word, ids in (("added", done.added), ("replaced", done.replaced), ("already here", done.already)):
         for name in ids:
-            click.echo(f"{word}: {name}")
+            say(f"{word}: {name}")
     return 0
 
 
-@click.command()
+@click.command(short_help="Freeze one as a folder with a pytest test.")
 @click.argument("incident_id", metavar="ID")
 @click.option("--out", type=click.Path(path_type=Path), metavar="DIR", help="Folder to write (default: regression/ID).")
 @click.option(
     "--callable", "call", metavar="MODULE:FUNCTION", help="Your step: takes the captured batch, returns its loss."
 )
 @click.option("--data", metavar="MODULE:FUNCTION", help="Your data: called without arguments, yields batches to check.")
-@click.option("--overwrite", is_flag=True, help="Write over an artifact that is there.")
+@click.option("--overwrite", is_flag=True, help="Overwrite an artifact that is there.")
+@common.lang_option
 @common.json_option
 @common.knowledge_option
 @common.db_option
@@ -128,15 +132,16 @@ def regression(
     if as_json:
         common.emit({"folder": str(out), "parts": done.parts, "broken_rules": done.broken, "missing": done.missing})
         return 0
-    click.echo(f"{out}: test of {', '.join(done.parts)}")
+    say(f"{out}: test of {', '.join(done.parts)}")
     for line in done.broken:
-        click.echo(f"  would have been caught  {line}")
+        say(f"  would have been caught  {line}")
     for line in done.missing:
-        click.echo(f"  {line}")
+        say(f"  {line}")
     return 0
 
 
-@click.command()
+@click.command(short_help="What goes wrong most, and what it costs.")
+@common.lang_option
 @common.json_option
 @common.db_option
 def trends(as_json: bool, db: str | None) -> int:
@@ -149,11 +154,12 @@ def trends(as_json: bool, db: str | None) -> int:
     else:
         from playbook.faces.record_report import print_trends
 
-        print_trends(document, common.console())
+        print_trends(document, common.console(), current())
     return 0
 
 
-@click.command()
+@click.command(short_help="Is everything that was kept still whole?")
+@common.lang_option
 @common.json_option
 @common.db_option
 def verify(as_json: bool, db: str | None) -> int:
@@ -165,6 +171,6 @@ def verify(as_json: bool, db: str | None) -> int:
         common.emit({"whole": whole, "problems": wrong})
     else:
         for line in wrong:
-            click.echo(line)
-        click.echo(f"{whole} files are whole, {len(wrong)} problems")
+            say(line)
+        say(f"{whole} files are whole, {len(wrong)} problems")
     return 1 if wrong else 0

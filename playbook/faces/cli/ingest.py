@@ -26,7 +26,7 @@ def ingest(
 ) -> int:
     """Read metric files, logs and run configurations, and print what was understood and found.
 
-    PATH is a file, a folder, a glob, or - for standard input. The format is told by content, not by name.
+    PATH is a file, a folder, a glob, or - for standard input. The format is recognised by content, not by name.
     """
     from playbook.faces.documents import ingest_document
     from playbook.faces.words import words

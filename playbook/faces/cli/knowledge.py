@@ -9,17 +9,20 @@ import click
 
 from playbook.errors import PlaybookError, reason
 from playbook.faces.cli import common, knowledge_learn
+from playbook.faces.cli.speech import current, say
 
 if TYPE_CHECKING:
     from playbook.knowledge.loader import Book
 
 
 @click.group(short_help="The book: lint, show, graph, coverage, schema, learn.")
+@common.lang_option
 def knowledge() -> None:
-    """The knowledge base: symptoms, signals, causes, fixes, cases, questions; one YAML file an entry."""
+    """The knowledge base: symptoms, signals, causes, fixes, cases, questions; one YAML file per entry."""
 
 
 @knowledge.command()
+@common.lang_option
 @common.json_option
 @common.knowledge_option
 def lint(as_json: bool, packs: tuple[Path, ...]) -> int:
@@ -34,9 +37,9 @@ def lint(as_json: bool, packs: tuple[Path, ...]) -> int:
         common.emit({"entries": _sizes(library.book), "problems": rows})
     else:
         for problem in problems:
-            click.echo(str(problem))
+            click.echo(current().problem(problem))
         sizes = ", ".join(f"{n} {kind}" for kind, n in _sizes(library.book).items())
-        click.echo(f"{sizes}: {len(problems)} problems" if problems else f"{sizes}: all promises kept")
+        say(f"{sizes}: {len(problems)} problems" if problems else f"{sizes}: all promises kept")
     return 1 if problems else 0
 
 
@@ -47,10 +50,10 @@ def _sizes(book: Book) -> dict[str, int]:
 @knowledge.command()
 @click.argument("entry_id", metavar="[ID]", required=False)
 @click.option("--kind", help="Only entries of this kind (causes, signals, ...).")
-@click.option("--lang", default="en", metavar="CODE", help="Language: en or zh.")
+@click.option("--lang", metavar="CODE", help="Language: en or zh.")
 @common.json_option
 @common.knowledge_option
-def show(entry_id: str | None, kind: str | None, lang: str, as_json: bool, packs: tuple[Path, ...]) -> int:
+def show(entry_id: str | None, kind: str | None, lang: str | None, as_json: bool, packs: tuple[Path, ...]) -> int:
     """Show an entry; without ID, list all."""
     from playbook.faces.words import words
     from playbook.knowledge.graph import kind_of
@@ -84,9 +87,10 @@ def show(entry_id: str | None, kind: str | None, lang: str, as_json: bool, packs
     return 0
 
 
-@knowledge.command()
+@knowledge.command(short_help="The graph of the book, or what is around an entry.")
 @click.argument("entry_id", metavar="[ID]", required=False)
 @click.option("--hops", default=1, type=click.IntRange(1, 3), show_default=True, help="How far around ID.")
+@common.lang_option
 @common.json_option
 @common.knowledge_option
 def graph(entry_id: str | None, hops: int, as_json: bool, packs: tuple[Path, ...]) -> int:
@@ -117,11 +121,12 @@ def graph(entry_id: str | None, hops: int, as_json: bool, packs: tuple[Path, ...
     return 0
 
 
-@knowledge.command()
+@knowledge.command(short_help="Which rows of the source documents nothing cites?")
+@common.lang_option
 @common.json_option
 @common.knowledge_option
 def coverage(as_json: bool, packs: tuple[Path, ...]) -> int:
-    """Which rows of the source documents no entry cites; exit 1 when there are any."""
+    """List the rows of the source documents that no entry cites; exit 1 when there are any."""
     from playbook.workflow.book import open_book
     from playbook.workflow.upkeep import lint as use_case
 
@@ -131,15 +136,16 @@ def coverage(as_json: bool, packs: tuple[Path, ...]) -> int:
         common.emit({"rows": len(held) + len(missing), "held": len(held), "share": round(share, 4), "missing": missing})
     else:
         for row in missing:
-            click.echo(f"nothing cites {row}")
-        click.echo(f"{len(held)} of {len(held) + len(missing)} ledger rows are held: {share:.0%}")
+            say(f"nothing cites {row}")
+        say(f"{len(held)} of {len(held) + len(missing)} ledger rows are held: {share:.0%}")
     return 1 if missing else 0
 
 
-@knowledge.command()
+@knowledge.command(short_help="What a language lacks: missing and stale texts.")
 @click.argument("code", metavar="LANG")
 @click.option("--template", is_flag=True, help="Print the English texts of what is missing or stale, to be translated.")
 @click.option("--kind", help="Only entries of this kind.")
+@common.lang_option
 @common.json_option
 @common.knowledge_option
 def translation(code: str, template: bool, kind: str | None, as_json: bool, packs: tuple[Path, ...]) -> int:
@@ -163,16 +169,17 @@ def translation(code: str, template: bool, kind: str | None, as_json: bool, pack
         )
     else:
         for problem in problems:
-            click.echo(str(problem))
-        click.echo(f"{code}: {len(problems)} problems" if problems else f"{code}: complete")
+            click.echo(current().problem(problem))
+        say(f"{code}: {len(problems)} problems" if problems else f"{code}: complete")
     return 1 if problems else 0
 
 
-@knowledge.command()
+@knowledge.command(short_help="Which changed links would nobody notice?")
+@common.lang_option
 @common.json_option
 @common.knowledge_option
 def mutate(as_json: bool, packs: tuple[Path, ...]) -> int:
-    """Drop and invert every link: which would no case and no promise notice? Takes a minute or two."""
+    """Drop and invert every link in turn: which changes would no case and no promise notice? Takes a minute or two."""
     from playbook.workflow.book import open_book
     from playbook.workflow.upkeep.mutation import mutants
 
@@ -188,15 +195,16 @@ def mutate(as_json: bool, packs: tuple[Path, ...]) -> int:
         )
     else:
         for m in silent[:40]:
-            click.echo(f"nobody notices {m.cause} / {m.signal} {m.change}")
-        click.echo(f"{len(found) - len(silent)} of {len(found)} changed links are noticed: {share:.1%}")
+            say(f"nobody notices {m.cause} / {m.signal} {m.change}")
+        say(f"{len(found) - len(silent)} of {len(found)} changed links are noticed: {share:.1%}")
     return 0
 
 
-@knowledge.command()
+@knowledge.command(short_help="A template of an entry, to be filled in.")
 @click.argument("kind", metavar="KIND")
 @click.argument("entry_id", metavar="ID")
 @click.option("--out", type=click.Path(path_type=Path), help="Knowledge folder to write into (default: print).")
+@common.lang_option
 def new(kind: str, entry_id: str, out: Path | None) -> int:
     """A filled-in template of an entry: `playbook knowledge new causes my-cause --out my-pack`.
 
@@ -220,8 +228,9 @@ def new(kind: str, entry_id: str, out: Path | None) -> int:
     return 0
 
 
-@knowledge.command()
+@knowledge.command(short_help="JSON Schema of the entries, for editors.")
 @click.argument("kind", required=False)
+@common.lang_option
 def schema(kind: str | None) -> int:
     """JSON Schema of an entry kind, for editors (all kinds without KIND)."""
     from playbook.knowledge.entries import KINDS

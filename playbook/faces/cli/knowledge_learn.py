@@ -10,6 +10,7 @@ import click
 from playbook import places
 from playbook.errors import PlaybookError
 from playbook.faces.cli import common
+from playbook.faces.cli.speech import current, say
 
 if TYPE_CHECKING:
     from playbook.workflow.upkeep.teach import Lesson
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
 _SHOWN = 25  # shifts on a terminal
 
 
-@click.command()
+@click.command(short_help="Count confirmed incidents and cases into a pack.")
 @click.argument("cases", nargs=-1, type=click.Path(path_type=Path), metavar="[CASES...]")
 @click.option("--incidents", is_flag=True, help="Learn from the confirmed incidents of the store.")
 @click.option(
@@ -26,8 +27,9 @@ _SHOWN = 25  # shifts on a terminal
     metavar="DIR",
     help="The pack whose learned.yaml is written (default: the last of --knowledge or PLAYBOOK_KNOWLEDGE).",
 )
-@click.option("--dry-run", is_flag=True, help="Only show what would move.")
+@click.option("--dry-run", is_flag=True, help="Only show what would change.")
 @click.option("--undo", is_flag=True, help="Put back what was there before the last lesson.")
+@common.lang_option
 @common.json_option
 @common.knowledge_option
 @common.db_option
@@ -41,7 +43,7 @@ def learn(
     packs: tuple[Path, ...],
     db: str | None,
 ) -> int:
-    """Count confirmed incidents (--incidents) and case files into a pack, each once, and show what that moves.
+    """Count confirmed incidents (--incidents) and case files into a pack, each once, and show what that changes.
 
     \b
     playbook knowledge learn --incidents --pack ours --dry-run
@@ -60,7 +62,7 @@ def learn(
         if as_json:
             common.emit({"pack": str(chosen), "undone": True, "counts_left": left})
         else:
-            click.echo(f"{chosen} {what}")
+            say(f"{chosen} {what}")
         return 0
     if not cases and not incidents:
         raise PlaybookError("knowledge learn", "has nothing to learn from", "name case files, or --incidents")
@@ -91,23 +93,24 @@ def _document(lesson: Lesson, written: Path | None) -> dict[str, object]:
 
 def _print(lesson: Lesson, written: Path | None, dry_run: bool) -> None:
     for name, why in lesson.useless:
-        click.echo(f"not counted: {name}: {why}", err=True)
+        say(f"not counted: {name}: {why}", err=True)
     for s in lesson.shifts[:_SHOWN]:
         arrow = "up" if s.after > s.before else "down"
         click.echo(f"  {s.before:6.1%} -> {s.after:6.1%} {arrow:4}  P({s.signal} = {s.state} | {s.class_})")
     if len(lesson.shifts) > _SHOWN:
-        click.echo(f"  and {len(lesson.shifts) - _SHOWN} more: --json")
+        say(f"  and {len(lesson.shifts) - _SHOWN} more: --json")
     known = f", {len(lesson.known)} counted before" if lesson.known else ""
-    click.echo(f"{len(lesson.new)} confirmed incidents to learn from{known}")
+    say(f"{len(lesson.new)} confirmed incidents to learn from{known}")
     if written:
-        click.echo(f"written: {written} (`playbook replay` says which verdicts it changes; --undo takes it back)")
+        say(f"written: {written} (`playbook replay` says which verdicts it changes; --undo takes it back)")
     elif dry_run and lesson.new:
-        click.echo("nothing written (--dry-run)")
+        say("nothing written (--dry-run)")
 
 
-@click.command()
+@click.command(short_help="Find entries and incidents by their words.")
 @click.argument("words", nargs=-1, required=True)
 @click.option("--limit", type=click.IntRange(1), default=20, show_default=True, help="At most so many of each.")
+@common.lang_option
 @common.json_option
 @common.knowledge_option
 @common.db_option
@@ -118,7 +121,7 @@ def search(words: tuple[str, ...], limit: int, as_json: bool, packs: tuple[Path,
     from playbook.workflow.search import search as in_book
 
     query = " ".join(words)
-    hits = in_book(open_book(packs, strict=False).book, query, limit)
+    hits = in_book(open_book(packs, strict=False, lang=current().code).book, query, limit)
     rows = []
     if is_there(db):
         from playbook.incidents.store import Filter
@@ -131,11 +134,11 @@ def search(words: tuple[str, ...], limit: int, as_json: bool, packs: tuple[Path,
         common.emit({"query": query, "entries": entries, "incidents": found})
         return 0
     for row in rows:
-        click.echo(f"{'incident':10} {row['id']:42} {row['title']}")
+        click.echo(f"{current()('incident'):10} {row['id']:42} {row['title']}")
     for hit in hits:
         click.echo(f"{hit.kind:10} {hit.id:42} {hit.title}")
         if hit.line:
             click.echo(f"{'':10} {click.style(hit.line, dim=True)}")
     if not hits and not rows:
-        click.echo(f"nothing holds {query!r}")
+        say(f"nothing holds {query!r}")
     return 0

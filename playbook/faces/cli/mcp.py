@@ -11,6 +11,7 @@ import click
 
 from playbook.errors import PlaybookError
 from playbook.faces.cli import common
+from playbook.faces.cli.speech import say
 
 if TYPE_CHECKING:
     from playbook.faces.tools import Tools
@@ -37,6 +38,7 @@ INSTRUCTIONS = (
 @click.option("--allow-record", is_flag=True, help="Add a tool that stores incidents. Without it nothing is written.")
 @common.knowledge_option
 @common.db_option
+@common.lang_option
 def mcp(roots: tuple[Path, ...], allow_record: bool, packs: tuple[Path, ...], db: str | None) -> int:
     """Serve ingest, diagnose, next_question, search and entry as tools of the Model Context Protocol on standard input
     and output. Read-only; files are read below --root only. Needs the extra `mcp`.
@@ -54,7 +56,7 @@ def mcp(roots: tuple[Path, ...], allow_record: bool, packs: tuple[Path, ...], db
             raise PlaybookError(f"--root {root}", "no such folder", "name a folder that is there")
     server = build(Tools(open_book(packs), real, db), allow_record, make)
     if sys.stdin.isatty():
-        click.echo("playbook mcp talks to a program, not to a person: end it with Ctrl-C", err=True)
+        say("playbook mcp talks to a program, not to a person: end it with Ctrl-C", err=True)
     server.run()
     return 0
 

@@ -34,9 +34,9 @@ _lang = click.option("--lang", metavar="CODE", help="Language: en or zh.")
     "new",
     type=click.IntRange(0),
     metavar="N",
-    help="The most new cards of one day; cards that are due always come.  [default: 20]",
+    help="New cards per day at most; cards that are due always come.  [default: 20]",
 )
-@click.option("--seed", type=int, help="The same sheet for everybody who names the same number.")
+@click.option("--seed", type=int, help="Everybody who gives the same number gets the same sheet.")
 @click.option("--interview", is_flag=True, help="Spoken questions: time, free answer, key points, follow-ups.")
 @click.option(
     "--answers", type=click.Path(path_type=Path), metavar="FILE", help="Take the answers from a file (YAML or JSON)."
@@ -227,7 +227,7 @@ def export(target: Path, topic: str | None, level: int | None, lang: str | None,
     return 0
 
 
-@quiz.command()
+@quiz.command(short_help="What is due, and where the weak spots are.")
 @_lang
 @common.json_option
 @common.knowledge_option
@@ -262,7 +262,7 @@ def progress(lang: str | None, as_json: bool, packs: tuple[Path, ...], db: str |
     return 0
 
 
-@quiz.command()
+@quiz.command(short_help="What --topic takes.")
 @_lang
 @common.json_option
 @common.knowledge_option

@@ -9,6 +9,7 @@ import click
 
 from playbook.errors import PlaybookError
 from playbook.faces.cli import common
+from playbook.faces.cli.speech import current, say
 from playbook.faces.words import number
 
 if TYPE_CHECKING:
@@ -19,14 +20,15 @@ if TYPE_CHECKING:
 @click.command(short_help="Replay recorded incidents and case studies: which verdicts changed?")
 @click.argument("ids", nargs=-1, metavar="[ID...]")
 @click.option("--all", "everything", is_flag=True, help="All incidents and case studies (the same as no ID).")
-@click.option("--accept", is_flag=True, help="Keep what is said now as what is expected from now on.")
+@click.option("--accept", is_flag=True, help="Accept what is said now as what is expected from now on.")
+@common.lang_option
 @common.json_option
 @common.knowledge_option
 @common.db_option
 def replay(
     ids: tuple[str, ...], everything: bool, accept: bool, as_json: bool, packs: tuple[Path, ...], db: str | None
 ) -> int:
-    """Replay incidents and case studies; exit 1 when a verdict is another than it was.
+    """Replay incidents and case studies; exit 1 when a verdict has changed.
 
     ID is an incident, a case study, or the folder of a regression artifact.
     """
@@ -83,19 +85,19 @@ def _plain(said: Sentence | None) -> dict[str, Any] | None:
 def _print(results: list[Replayed], changed: list[Replayed], gone: list[str], written: list[Path]) -> None:
     for r in results:
         if r.problem:
-            click.echo(f"{r.id}: {r.problem}", err=True)
+            click.echo(f"{r.id}: {current().say(r.problem)}", err=True)
     for r in changed:
-        click.echo(f"{r.kind} {r.id}\n  was: {words_of(r.before)}\n  now: {words_of(r.now)}")
+        say(f"{r.kind} {r.id}\n  was: {words_of(r.before)}\n  now: {words_of(r.now)}")
     for case_id in gone:
-        click.echo(f"case {case_id} has an accepted verdict, but is no longer in the book (--accept drops it)")
+        say(f"case {case_id} has an accepted verdict, but is no longer in the book (--accept drops it)")
     new = [r.id for r in results if r.before is None and r.now is not None]
     if new and not written:
-        click.echo(f"{len(new)} case studies have no accepted verdict yet: `playbook replay --accept`")
+        say(f"{len(new)} case studies have no accepted verdict yet: `playbook replay --accept`")
     for path in written:
-        click.echo(f"written: {path}")
+        say(f"written: {path}")
     incidents = sum(r.kind == "incident" for r in results)
     cases = number(len(results) - incidents, "case study", "case studies")
-    click.echo(f"{number(incidents, 'incident')} and {cases} replayed: {number(len(changed), 'verdict')} changed")
+    say(f"{number(incidents, 'incident')} and {cases} replayed: {number(len(changed), 'verdict')} changed")
 
 
 def words_of(said: Sentence | None) -> str:

@@ -9,29 +9,33 @@ import click
 
 from playbook.errors import PlaybookError
 from playbook.faces.cli import common
+from playbook.faces.cli.speech import say
 from playbook.faces.words import number
 
 
 @click.group(short_help="Build or serve the static site of playbooks.")
+@common.lang_option
 def site() -> None:
     """The on-call site: works from a server, from a folder and without a network; reads without a script."""
 
 
 @site.command()
 @click.option("--out", default="out/site", show_default=True, type=click.Path(path_type=Path), help="Folder to fill.")
-@click.option("--lang", "languages", default="en,zh", show_default=True, help="Languages; the first is the front door.")
+@click.option(
+    "--lang", "languages", default="en,zh", show_default=True, help="Languages; the first one opens at the root."
+)
 @click.option(
     "--base-url",
     default="http://127.0.0.1:8000/",
     show_default=True,
     metavar="URL",
-    help="Where the site will stand: for the feed, the sitemap, runbooks.json and the 404 page.",
+    help="Where the site will be served: for the feed, the sitemap, runbooks.json and the 404 page.",
 )
 @click.option(
     "--edit-url",
     default="",
     metavar="URL",
-    help="Where the folder of the book can be edited: each page links to its file there.",
+    help="Where the knowledge folder can be edited: each page links to its file there.",
 )
 @click.option("--no-incidents", is_flag=True, help="Leave the recorded incidents out.")
 @common.json_option
@@ -87,10 +91,8 @@ def build(
         )
     else:
         size = built.bytes / 1e6
-        click.echo(
-            f"{number(built.pages, 'page')}, {number(len(incidents), 'incident')}, {size:.1f} MB in {seconds:.1f} s"
-        )
-        click.echo(f"open {built.out / 'index.html'}")
+        say(f"{number(built.pages, 'page')}, {number(len(incidents), 'incident')}, {size:.1f} MB in {seconds:.1f} s")
+        say(f"open {built.out / 'index.html'}")
     return 0
 
 
@@ -98,10 +100,11 @@ def build(
 @click.option(
     "--dir", "folder", default="out/site", show_default=True, type=click.Path(path_type=Path), help="A built site."
 )
-@click.option("--port", default=8000, show_default=True, type=click.IntRange(0, 65535), help="0 takes a free one.")
+@click.option("--port", default=8000, show_default=True, type=click.IntRange(0, 65535), help="0 picks a free port.")
+@common.lang_option
 def serve(folder: Path, port: int) -> int:
-    """Serve a built site to this machine, until Ctrl+C."""
+    """Serve a built site on this machine, until Ctrl+C."""
     from playbook.faces.site.serve import serve as serve_site
 
-    serve_site(folder, port, click.echo)
+    serve_site(folder, port, say)
     return 0

@@ -15,7 +15,7 @@ from playbook.faces.tui import Options
 
 @click.command(short_help="The guided terminal, with files at once.")
 @click.argument("paths", nargs=-1, metavar="[PATH...]")
-@click.option("--plain", is_flag=True, help="One question after the other as text (screen readers, dumb terminals).")
+@click.option("--plain", is_flag=True, help="One question after another, as text (screen readers, dumb terminals).")
 @click.option("--serve", is_flag=True, help="In the browser, on this machine only.")
 @click.option("--port", type=click.IntRange(1, 65535), help="Port of --serve.  [default: 8617]")
 @click.option("--watch", "follow", is_flag=True, help="Follow the files as they grow.")

@@ -24,10 +24,10 @@ from playbook.faces.cli import common
     metavar="SECONDS",
     help="Time between two looks.",
 )
-@click.option("--max-seconds", type=click.FloatRange(0), metavar="SECONDS", help="End after this time.")
-@click.option("--until-incident", is_flag=True, help="End with the first incident.")
-@click.option("--from-now", is_flag=True, help="What is in the files already is no news.")
-@click.option("--no-memory", is_flag=True, help="Do not remember what was told; tell it again after a restart.")
+@click.option("--max-seconds", type=click.FloatRange(0), metavar="SECONDS", help="Stop after this time.")
+@click.option("--until-incident", is_flag=True, help="Stop at the first incident.")
+@click.option("--from-now", is_flag=True, help="Do not report what is in the files already.")
+@click.option("--no-memory", is_flag=True, help="Do not remember what was reported; report it again after a restart.")
 @click.option("--record", is_flag=True, help="Store each incident as it begins.")
 @click.option("--title", help="Title of the recorded incidents.")
 @click.option(
@@ -44,11 +44,11 @@ from playbook.faces.cli import common
     "--webhook-format",
     "shape",
     type=click.Choice(["slack", "pagerduty", "json"]),
-    help="Shape of the post.  [default: by the host of the URL]",
+    help="Format of the post.  [default: by the host of the URL]",
 )
 @click.option("--lang", metavar="CODE", help="Language: en or zh.")
 @common.map_option
-@click.option("--json", "as_json", is_flag=True, help="One JSON document a line for everything that happens.")
+@click.option("--json", "as_json", is_flag=True, help="One JSON document per line for everything that happens.")
 @common.knowledge_option
 @common.db_option
 @click.option("--check", is_flag=True, help="Exit with 1 when there was an incident.")
@@ -72,8 +72,8 @@ def watch(
     check: bool,
 ) -> int:
     """Follow metric files, logs and folders of ranks as they grow, are rotated or begin anew; say within one logging
-    interval that an incident began, with its first aid. Each incident alerts once, also after a restart of the watch;
-    what happened meanwhile is told. Memory does not grow with the files.
+    interval that an incident began, with its first aid. Each incident is reported once, even across a restart
+    of the watch; what happened meanwhile is reported, too. Memory does not grow with the files.
 
     \b
     playbook watch logs/                                     until Ctrl-C

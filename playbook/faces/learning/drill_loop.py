@@ -70,7 +70,8 @@ def play(drill: Drill, out: Console, w: Words) -> Game:
             else:
                 _look(game, reply, shown, out, w)
         except PlaybookError as error:
-            out.print(Text(f"{error.problem.where}: {w(error.problem.what)} ({error.problem.hint})", style="yellow"))
+            told = error.problem
+            out.print(Text(f"{told.where}: {w(told.what)} ({w.say(told.hint)})", style="yellow"))
     _repair(game, out, w)
     return game
 

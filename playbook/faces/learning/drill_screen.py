@@ -43,7 +43,7 @@ def print_alert(drill: Drill, out: Console, w: Words) -> None:
     """What is known at once; no title, since that would tell the cause."""
     facts: list[Any] = [Text(f"· {line}") for line in alert_lines(drill)]
     size = drill.size
-    facts.append(Text(w("The job: {gpus} GPUs, {seconds:g} s a step", gpus=size.gpus, seconds=size.step_seconds)))
+    facts.append(Text(w("The job: {gpus} GPUs, {seconds:g} s per step", gpus=size.gpus, seconds=size.step_seconds)))
     title = w("Drill {code}, seed {seed}", code=drill.code, seed=drill.seed)
     out.print(Panel(Group(*facts), title=title, title_align="left", border_style="red"))
     picture = case_picture(drill.case.metrics, drill.folder)
@@ -153,7 +153,7 @@ def print_score(drill: Drill, result: Score, rows: Sequence[Better], out: Consol
     if entry is not None and entry.story:
         out.print(Text(entry.story))
     if drill.repairs:
-        out.print(Text(f"{w('repair')}: {drill.repairs[0].title}  → fixes/{drill.repairs[0].id}"))
+        out.print(Text(f"{w.lead('repair')}{drill.repairs[0].title}  → fixes/{drill.repairs[0].id}"))
 
 
 def _print_replay(drill: Drill, rows: Sequence[Better], out: Console, w: Words) -> None:

@@ -53,7 +53,7 @@ def run(
         if not quiet:
             print_card(card, out, w, place + 1, len(cards))
             if given is None and not place:
-                keys = w("u takes the last answer back, q leaves, and an answer followed by e was easy")
+                keys = w("u takes back the last answer, q leaves, an answer followed by e was easy")
                 out.print(Text(keys, style="dim"))
         begun = time.monotonic()
         easy = False
@@ -82,7 +82,7 @@ def run(
             print_mark(card, marked, out, w, due)
         marks.append(marked)
         if given is None and len(marks) == len(cards):
-            said = ask(out, w("Enter ends, u takes the last answer back"))
+            said = ask(out, w("Enter ends, u takes back the last answer"))
             if said is not None and said.lower() in _BACK:
                 _take_back(marks, progress, out, w)
     return marks + [None] * (len(cards) - len(marks))
@@ -93,7 +93,7 @@ def _take_back(marks: list[Mark | None], progress: Progress, out: Console, w: Wo
     if not marks:
         out.print(Text(w("nothing to take back"), style="yellow"))
     elif progress.take_back() is None:
-        out.print(Text(w("that card was answered elsewhere since then; its answer stays"), style="yellow"))
+        out.print(Text(w("that card has been answered elsewhere since; that answer stays"), style="yellow"))
     else:
         marks.pop()
         out.print(Text(w("the last answer is taken back; here is its card again"), style="yellow"))
@@ -126,8 +126,8 @@ def _person(card: Card, out: Console, w: Words) -> tuple[Mark, bool] | Literal["
             return mark(card, reply[:-2] if easy else reply), easy
         except PlaybookError as error:
             hint = error.problem.hint if w.code == ENGLISH else w(HELP[card.form])
-            keys = w("u takes the last answer back, q leaves")
-            out.print(Text(f"{w(error.problem.what)}: {hint}; {keys}", style="yellow"))
+            keys = w("u takes back the last answer, q leaves")
+            out.print(Text(f"{w.lead(error.problem.what)}{hint}; {keys}", style="yellow"))
 
 
 def _ticks(card: Card, text: str, out: Console, w: Words) -> tuple[str, ...]:

@@ -24,7 +24,7 @@ def sheet(cards: Sequence[Card], marks: Sequence[Mark | None], seed: int | None,
     """Questions first, the key on a page of its own; with the marks where the sheet was answered."""
     blocks: list[Block] = []
     if seed is not None:
-        blocks.append(Para(w("Seed {seed}: who names it gets the same sheet.", seed=seed), quiet=True))
+        blocks.append(Para(w("Seed {seed}: whoever gives it gets the same sheet.", seed=seed), quiet=True))
     for place, card in enumerate(cards, 1):
         blocks.append(Heading(f"{place}. {card.ask}", 3))
         # Not the id: it names the entry, and so the answer.
@@ -49,7 +49,7 @@ def _key(place: int, card: Card, marked: Mark | None, w: Words) -> list[Block]:
     blocks: list[Block] = [Heading(f"{place}. {_answer(card, w)}", 3)]
     if marked is not None:
         said = marked.said if card.form != "free" else ""
-        blocks.append(Para(f"{w('answered')}: {said}  {marked.score:.0%}".replace("  ", " ")))
+        blocks.append(Para(f"{w.lead('answered')}{said}  {marked.score:.0%}".replace("  ", " ")))
     if card.options:
         blocks.append(Items(tuple(f"{o.text} - {o.why} ({'/'.join(o.link)})" for o in card.options), numbered=True))
     elif card.points:
@@ -60,7 +60,7 @@ def _key(place: int, card: Card, marked: Mark | None, w: Words) -> list[Block]:
                 ticks=tuple(p.label in covered for p in card.points),
             )
         )
-        blocks += [Items(tuple(f"{w('trap')}: {t}" for t in card.traps))] if card.traps else []
+        blocks += [Items(tuple(f"{w.lead('trap')}{t}" for t in card.traps))] if card.traps else []
     else:
         blocks.append(Para(card.explain))
     links = ", ".join(dict.fromkeys("/".join(link) for link in card.links))
@@ -111,7 +111,7 @@ def interview(sittings: Sequence[Sat], parts: Sequence[str], seed: int, w: Words
             blocks.append(
                 Para(
                     w("Frame of the answer: {said}. Not heard: {missing}.", said=said,
-                      missing=", ".join(missing) or w("none"))
+                      missing=w.comma.join(missing) or w("none"))
                 )
             )  # fmt: skip
         if sat.card.traps:
@@ -134,7 +134,7 @@ def leader_notes(drill: Drill, par: Game, result: Score, w: Words) -> list[Block
         ),
         Heading(w("The incident")),
         Para(f"{case.id}: {drill.title}"),
-        Para(f"{w('cause')}: {truth} ({', '.join(drill.truth[:2])})"),
+        Para(f"{w.lead('cause')}{truth} ({', '.join(drill.truth[:2])})"),
     ]  # fmt: skip
     if entry is not None and entry.story:
         blocks.append(Para(entry.story))
@@ -154,17 +154,17 @@ def leader_notes(drill: Drill, par: Game, result: Score, w: Words) -> list[Block
     blocks += _par(par, result, w)
     if entry is not None and (entry.wrong_turns or entry.fix or entry.earlier):
         blocks.append(Heading(w("How it went in life")))
-        turns = tuple(f"{w('wrong turn')}: {t}" for t in entry.wrong_turns)
+        turns = tuple(f"{w.lead('wrong turn')}{t}" for t in entry.wrong_turns)
         rest = ((w("what helped"), entry.fix), (w("what would have shown it earlier"), entry.earlier))
         blocks.append(Items((*turns, *(f"{name}: {text}" for name, text in rest if text))))
     blocks += [
         Heading(w("To talk about afterwards")),
         Items(
             (
-                w("Which look changed your mind, and which one was bought out of habit?"),
-                w("What would the log have had to hold so that the dearest look had cost nothing?"),
+                w("Which check changed your mind, and which one was bought out of habit?"),
+                w("What should the log have held so that the most expensive check would have cost nothing?"),
                 w("Which suspicion was held too long, and what would have ended it?"),
-                w("What is the test that keeps this from coming back with us?"),
+                w("Which test keeps this from coming back here?"),
             )
         ),
         Para(", ".join(case.sources), quiet=True),
@@ -191,8 +191,8 @@ def _looks(drill: Drill, w: Words) -> Grid:
 
 def _deeds(drill: Drill, w: Words) -> tuple[str, ...]:
     book = drill.book
-    aids = tuple(f"{w('first aid')}: {book.fixes[f].title} ({f})" for f in drill.aids)
-    return aids + tuple(f"{w('repair')}: {f.title} ({f.id})" for f in drill.repairs[:4])
+    aids = tuple(f"{w.lead('first aid')}{book.fixes[f].title} ({f})" for f in drill.aids)
+    return aids + tuple(f"{w.lead('repair')}{f.title} ({f.id})" for f in drill.repairs[:4])
 
 
 def _state(state: str, w: Words) -> str:
@@ -207,7 +207,7 @@ def _par(par: Game, result: Score, w: Words) -> list[Block]:
             str(place), w(step.kind), step.name, _state(step.state, w), f"{step.cost.minutes:.0f}",
             f"{step.cost.gpu_hours:.1f}", f"{step.chance:.0%}",
         ))  # fmt: skip
-    weights = ", ".join(f"{w(name)} {share:.0%}" for name, share in WEIGHTS.items())
+    weights = w.comma.join(f"{w(name)} {share:.0%}" for name, share in WEIGHTS.items())
     return [
         Heading(w("Par: how the engine plays it")),
         Para(

@@ -76,7 +76,7 @@ def print_mark(card: Card, marked: Mark, out: Console, w: Words, due: datetime |
         for number, step in enumerate(card.steps, 1):
             out.print(_numbered(number, step))
     elif card.number is not None:
-        out.print(f"  {w('answer')}: [bold]{card.number.value:g}[/] {card.number.unit}")
+        out.print(f"  {w.lead('answer')}[bold]{card.number.value:g}[/] {card.number.unit}")
     elif card.chance is not None:
         truth = w("it was so") if card.chance.truth else w("it was not so")
         out.print(
@@ -122,8 +122,8 @@ def print_points(card: Card, marked: Mark, out: Console, w: Words) -> None:
         line.append(point.text)
         out.print(Padding(line, (0, 0, 0, 0)))
     for trap in card.traps:
-        out.print(Text(f"  ! {w('trap')}: {trap}", style="red"))
-    out.print(Text(f"  {w('depth reached')}: {w(DEPTHS[marked.depth])}", style="bold"))
+        out.print(Text(f"  ! {w.lead('trap')}{trap}", style="red"))
+    out.print(Text(f"  {w.lead('depth reached')}{w(DEPTHS[marked.depth])}", style="bold"))
 
 
 def _day(moment: datetime) -> str:

@@ -65,7 +65,8 @@ def _truth(shelf: Shelf, case: Case) -> list[tuple[str, Cell]]:
     shape = shape_of(case)
     if shape:
         rows.insert(0, (w("Symptom"), shelf.ref("symptoms", shape)))
-    context = ", ".join(f"{key.replace('_', ' ')}: {value}" for key, value in case.context.items())
+    told = [w.say(f"{key.replace('_', ' ')}: {value}") for key, value in case.context.items()]
+    context = w.comma.join(told)
     if context:
         rows.append((w("Setting"), Plain(context)))
     return rows
@@ -103,7 +104,7 @@ def _walk(shelf: Shelf, walk: WalkNumbers | None) -> Section | None:
     if walk.rank == 1:
         verdict = w("The true cause came first.")
     elif walk.rank:
-        verdict = w("The true cause came on place {n}.", n=walk.rank)
+        verdict = w("The true cause was ranked number {n}.", n=walk.rank)
     else:
         verdict = w("The true cause is not among the causes of the book.")
     verdict += " " + (w("The engine decided.") if walk.decided else w("The engine stayed undecided."))

@@ -63,7 +63,7 @@ def compared(shelf: Shelf, by_metric: dict[str, list[Strip]], onset: int, marks:
         return None
     blocks: list[Block] = [Prose(w("Steps from the onset (step {n}).", n=onset))]
     if any(p.anew for p in pairs.values()):
-        blocks.append(Prose(w("The run after the fix counts its steps anew: its first one is laid at the onset.")))
+        blocks.append(Prose(w("The run after the fix counts its steps anew: its first step is placed at the onset.")))
     blocks.append(_table(shelf, pairs))
     drawn = [plot(shelf, metric, (p.before, p.after), marks, onset) for metric, p in pairs.items()]
     blocks += [p for p in drawn if p is not None]

@@ -29,7 +29,7 @@ def fix_page(shelf: Shelf, fix: Fix) -> Page:
     cured = [i for i in incidents if any(t.fix == fix.id and t.outcome == "cured" for t in i.record.treatments)]
     steps: list[Block] = [Steps(tuple(fix.steps))]
     if fix.risk in ("medium", "high"):
-        steps.insert(0, Notice("warn", f"{shelf.risk_word(fix.risk)}. {w('Way back')}: {fix.undo}"))
+        steps.insert(0, Notice("warn", f"{shelf.risk_word(fix.risk)}. {w.lead('Way back')}{fix.undo}"))
     steps.append(Commands(tuple(fix.commands)))
     sections = drop_empty(
         [

@@ -62,7 +62,7 @@ def incident_page(shelf: Shelf, incident: Published) -> Page:
         path=f"incidents/{record.id}.html",
         kind="incidents",
         id=record.id,
-        title=record.title,
+        title=shelf.w.say(record.title),
         lead="",
         sections=sections,
         crumbs=(shelf.index("incidents"),),
@@ -124,7 +124,7 @@ def _marks(shelf: Shelf, record: Record) -> list[tuple[int, str, str]]:
         marks.append((record.verdict.onset_step, shelf.w("onset"), "onset"))
     for line in record.timeline:
         if line.kind == "change" and line.step is not None and len(marks) < MOST_MARKS:
-            marks.append((line.step, line.text[:40], "change"))
+            marks.append((line.step, shelf.w.say(line.text)[:40], "change"))
     return marks
 
 
@@ -142,7 +142,8 @@ def _timeline(shelf: Shelf, record: Record) -> Section | None:
         where = str(line.step) if line.step is not None else (line.time or "")
         place = _where(line.place.file, line.place.line) if line.place else ""
         rank = f" [{w('rank')} {line.rank}]" if line.rank is not None else ""
-        rows.append((Plain(where), Plain(kinds.get(line.kind, line.kind)), (Plain(line.text + rank), Plain(place))))
+        what = (Plain(w.say(line.text) + rank), Plain(place))
+        rows.append((Plain(where), Plain(kinds.get(line.kind, line.kind)), what))
     if not rows:
         return None
     table = Table((w("Step or time"), w("Kind"), w("What")), tuple(rows))
@@ -162,7 +163,8 @@ def _moves(shelf: Shelf, record: Record) -> Section | None:
     blocks: list[Block] = []
     if observed:
         rows: tuple[tuple[Cell, ...], ...] = tuple(
-            (shelf.ref("signals", m.signal), Plain(m.state or "", code=True), Plain(_because(m))) for m in observed
+            (shelf.ref("signals", m.signal), Plain(m.state or "", code=True), Plain(_because(shelf, m)))
+            for m in observed
         )
         blocks.append(Table((w("Signal"), w("Outcome"), w("Because")), rows, w("Seen by itself")))
     if walked:
@@ -179,8 +181,8 @@ def _moves(shelf: Shelf, record: Record) -> Section | None:
     return Section("moves", w("How it was diagnosed"), tuple(blocks), w("Diagnosis"))
 
 
-def _because(move: MoveDoc) -> str:
-    return move.because + (_where(move.at.file, move.at.line) if move.at else "")
+def _because(shelf: Shelf, move: MoveDoc) -> str:
+    return shelf.w.say(move.because) + (_where(move.at.file, move.at.line) if move.at else "")
 
 
 def _where(file: str, line: int | None) -> str:
@@ -275,7 +277,8 @@ def _about(shelf: Shelf, record: Record) -> Section | None:
     w = shelf.w
     rows: list[tuple[str, Cell]] = [(w("Id"), Plain(record.id, code=True))]
     if record.context:
-        rows.append((w("Setting"), Plain(", ".join(f"{k}: {v}" for k, v in record.context.items() if v is not None))))
+        told = [w.say(f"{k}: {v}") for k, v in record.context.items() if v is not None]
+        rows.append((w("Setting"), Plain(w.comma.join(told))))
     if record.links:
         parts: list[Part] = []
         for link in record.links:

@@ -101,7 +101,11 @@ def signals_page(shelf: Shelf) -> Page:
         lambda s: (shelf.ref("signals", s.id), s.question, shelf.signal_price(s)),
     )
     return _listing(
-        shelf, "signals", w("Observations that tell causes apart, by how they are got."), groups, w("Filter signals")
+        shelf,
+        "signals",
+        w("Observations that tell causes apart, by how they are obtained."),
+        groups,
+        w("Filter signals"),
     )
 
 
@@ -132,7 +136,7 @@ def cases_page(shelf: Shelf) -> Page:
         lambda c: shape_of(c) if shape_of(c) in order else "",
         order,
         lambda name: (shelf.title("symptoms", name) or name) if name else w("other"),
-        lambda c: (shelf.ref("cases", c.id), ", ".join(_cause_titles(shelf, c.causes)), ""),
+        lambda c: (shelf.ref("cases", c.id), shelf.w.comma.join(_cause_titles(shelf, c.causes)), ""),
     )
     lead = w("Published incidents. Each one shows its story, its wrong turns, and how the engine walks it.")
     return _listing(shelf, "cases", lead, groups, w("Filter cases"))

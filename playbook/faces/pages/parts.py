@@ -38,7 +38,7 @@ def notices(shelf: Shelf, entry: Entry, kind: str) -> tuple[Notice, ...]:
         ref = shelf.ref(kind, entry.use_instead) if entry.use_instead else None
         found.append(Notice("warn", w("This entry is retired."), ref))
     if entry.status == "draft":
-        found.append(Notice("note", w("Draft: not yet held against a real incident.")))
+        found.append(Notice("note", w("Draft: not yet tested against a real incident.")))
     if not shelf.translated(kind, entry.id):
         found.append(Notice("note", w("Not translated yet; the English text is shown.")))
     return tuple(found)
@@ -122,8 +122,7 @@ def class_word(shelf: Shelf, name: str) -> str:
     """The meaning of a class of causes, else the name."""
     info = shelf.book.classes.get(name)
     meaning = info.get("meaning") if isinstance(info, dict) else None
-    text = str(meaning or name.replace("_", " "))
-    return shelf.w.table.get(text, text)  # written by the book's authors: it may have no translation
+    return str(meaning or name.replace("_", " "))
 
 
 def _case_word(shelf: Shelf, case: Case) -> str:

@@ -18,13 +18,13 @@ TERMS = (
     ("Finding", "What a detector saw in this run, with steps and numbers and no judgement.", "alert"),
     (
         "Scan",
-        "One detector's answer: found, clear, or blind with the reason why. Only clear speaks of absence.",
+        "One detector's answer: found, clear, or blind with the reason why. Only clear means absence.",
         "result",
     ),
     ("Symptom", "The class of trouble as a person would name it; the door of a diagnosis.", "finding"),
     (
         "Signal",
-        "An observation with a finite set of outcomes that tells causes apart; it says how it is got and its price.",
+        "An observation with a finite set of outcomes that tells causes apart; it says how to get it and its price.",
         "metric",
     ),
     (
@@ -68,7 +68,7 @@ def glossary_page(shelf: Shelf) -> Page:
         lead=w("One word, one meaning."),
         sections=(
             Section("words", w("Words"), (Table((w("Word"), w("Means here"), w("Not to be confused with")), rows),)),
-            Section("often", w("How often"), (Prose(w("Links are weighed in words, which stand for these shares.")),
+            Section("often", w("How often"), (Prose(w("Links are weighted in words, which stand for these shares.")),
                                                 Table((w("Word"), w("Share")), often))),
         ),
     )  # fmt: skip
@@ -134,7 +134,7 @@ def _contribute(w: Words) -> Section:
     )
     check = Command(
         run="playbook knowledge lint --knowledge my-pack\nplaybook replay --knowledge my-pack",
-        expect=w("no promise of the book is broken, and every verdict that changed is one that you meant"),
+        expect=w("no promise of the book is broken, and every verdict that changed is one that you meant to change"),
     )
     use = Command(
         run="export PLAYBOOK_KNOWLEDGE=my-pack",
@@ -174,7 +174,7 @@ def about_page(shelf: Shelf, version: str) -> Page:
         Section("use", w("How to use it"), (Steps((
             w("Find the curve on the first page, or paste a log line into the search."),
             w("Do the first aid. It costs minutes and keeps the scene."),
-            w("Make the checks in their order: they are sorted by what they tell for what they cost."),
+            w("Do the checks in order: they are sorted by how much each tells for its cost."),
             w("Apply a fix, verify it, and record the incident so that the next one is shorter."),
         )),)),
         Section("probabilities", w("What the probabilities mean"), (
@@ -183,7 +183,7 @@ def about_page(shelf: Shelf, version: str) -> Page:
                     "The guided diagnosis computes the same numbers as the command line.")),
         )),
         Section("alerts", w("Linking alerts to pages"), (
-            Prose(w("Every id is an address that stays. `runbooks.json` lists all of them for machines.")),
+            Prose(w("Every id is a permanent address. `runbooks.json` lists all of them for machines.")),
             Commands((annotation,)),
         )),
         Section("record", w("Recording an incident"), (Commands((record,)),)),
@@ -191,7 +191,7 @@ def about_page(shelf: Shelf, version: str) -> Page:
         Section("keys", w("Keys"), (Facts(keys),)),
         Section("version", w("This book"), (Facts((*counts, (w("Content"), Plain(version, code=True)))),)),
         Section("licences", w("Licences"), (
-            Prose(w("The search uses MiniSearch (MIT); its licence lies beside the script.")),
+            Prose(w("The search uses MiniSearch (MIT); its licence is beside the script.")),
         )),
     ]  # fmt: skip
     return Page(

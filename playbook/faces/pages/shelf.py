@@ -64,7 +64,7 @@ class Shelf:
     def title(self, kind: str, entry_id: str) -> str | None:
         if kind == "incidents":
             found = self.incident_by_id.get(entry_id)
-            return found.record.title if found else None
+            return self.w.say(found.record.title) if found else None
         entry = self.book.entries[kind].get(entry_id)
         return entry.title if entry is not None else None
 

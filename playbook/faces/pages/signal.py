@@ -191,4 +191,4 @@ def _cases(shelf: Shelf, signal: Signal) -> Section | None:
                 (Links(tuple((shelf.ref("cases", case.id), state) for case, state in rest)),),
             )
         )
-    return Section("cases", w("Cases in which it was looked at"), tuple(blocks))
+    return Section("cases", w("Cases in which it was checked"), tuple(blocks))

@@ -134,7 +134,7 @@ def _confirm(shelf: Shelf, numbers: SymptomNumbers | None, walk: tuple[tuple[Ref
     w = shelf.w
     rows = tuple(_check(shelf, c) for c in numbers.checks)
     blocks: list[Block] = [
-        Prose(w("Ordered by what each look tells for what it costs, given only this symptom.")),
+        Prose(w("Sorted by how much each check tells for its cost, given only this symptom.")),
         Checks(rows[:OPEN_CHECKS]),
     ]
     if rows[OPEN_CHECKS:]:

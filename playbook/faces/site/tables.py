@@ -189,7 +189,7 @@ def texts(shelf: Shelf) -> dict[str, Any]:
         "together": w("Two at once"),
         "notKnown": w("not known"),
         "tryTitle": w("Or try it at once"),
-        "tryLine": w("mends with {chance}, {minutes} min; expected {tried} min, asking first {asked}"),
+        "tryLine": w("works with {chance}, takes {minutes} min; expected {tried} min in all, {asked} when asking first"),
         "itMended": w("it mended it"),
         "itDidNot": w("it did not"),
         "inVain": w("did not help"),

@@ -387,8 +387,8 @@ class PlaybookApp(Jobs):
             keeping.write(desk, self.clock())
         except PlaybookError as error:
             if not self.kept_error:
-                self.kept_error = str(error)
-                self.tell(str(error), "warning")
+                self.kept_error = self.w.error(error)
+                self.tell(self.kept_error, "warning")
 
     def forget(self, name: str) -> None:
         """The session is finished: it need not be offered again."""

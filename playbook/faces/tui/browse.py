@@ -21,7 +21,7 @@ class Browse(Page):
 
     HINTS: ClassVar[tuple[Hint, ...]] = (
         ("/", "search", "search"),
-        ("Enter", "open", ""),
+        ("Enter", "read", ""),
         ("Tab", "next pane", "app.focus_next"),
         ("Bksp", "back", "back"),
         ("y", "copy the command", "copy"),

@@ -57,7 +57,9 @@ def marked(card: Card, said: Mark, w: Words, width: int) -> list[Content]:
         lines += [hanging(Content.styled(f"{k}", "bold $accent"), s, width, 3) for k, s in enumerate(card.steps, 1)]
     elif card.number is not None:
         answer = f"{card.number.value:g} {card.number.unit}"
-        lines.append(Content.assemble(f"{w('answer')}: ", (answer, "bold"), (f"  ({said.said})", "$foreground-muted")))
+        lines.append(
+            Content.assemble(f"{w.lead('answer')}", (answer, "bold"), (f"  ({said.said})", "$foreground-muted"))
+        )
     elif card.chance is not None:
         truth = w("it was so") if card.chance.truth else w("it was not so")
         brier = f"Brier {said.brier:.3f}, {w('the engine')} {said.engine_brier:.3f} ({card.chance.engine:.0%})"
@@ -83,8 +85,8 @@ def points(card: Card, said: Mark, w: Words, width: int) -> list[Content]:
     for point in card.points:
         sign, style = ("✓", "$success") if point.label in said.covered else ("·", "$warning")
         lines.append(hanging(Content.styled(sign, style), f"[{point.depth}] {point.label}: {point.text}", width, 2))
-    lines += [hanging(Content.styled("!", "$error"), f"{w('trap')}: {trap}", width, 2) for trap in card.traps]
-    lines.append(Content.styled(f"{w('depth reached')}: {w(DEPTHS[said.depth])}", "bold"))
+    lines += [hanging(Content.styled("!", "$error"), f"{w.lead('trap')}{trap}", width, 2) for trap in card.traps]
+    lines.append(Content.styled(f"{w.lead('depth reached')}{w(DEPTHS[said.depth])}", "bold"))
     return lines
 
 

@@ -141,7 +141,7 @@ class Cards(CardView):
             else:
                 self._said = mark(card, reply, self.ticked)
         except PlaybookError as error:
-            self.top.tell(f"{self.w(error.problem.what)}: {error.problem.hint}", "warning")
+            self.top.tell(f"{self.w.lead(error.problem.what)}{self.w.say(error.problem.hint)}", "warning")
             return
         self.phase = "told"
         self._draw()
@@ -211,7 +211,7 @@ class Cards(CardView):
         """The store has the answer to a card, or has given it up."""
         if message.due is None:
             if not message.gone:
-                self.top.tell(self.w("that card was answered elsewhere since then; its answer stays"), "warning")
+                self.top.tell(self.w("that card has been answered elsewhere since; that answer stays"), "warning")
             return
         self.done = [(c, m, message.due if c.id == message.item else d) for c, m, d in self.done]
         if self.phase == "end":

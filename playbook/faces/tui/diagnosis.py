@@ -250,7 +250,7 @@ class DiagnosisPage(Page):
         if desk is not None and desk.diagnosis.trial is not None:
             self.app.push_screen(TryDialog(desk.diagnosis.trial))
         else:
-            self.top.tell(self.w("no repair is better tried than asked about"))
+            self.top.tell(self.w("no repair is worth trying before asking on"))
 
     def _read(self, kind: str, entry: str) -> None:
         self.app.push_screen(registry.make("browse", kind, entry))

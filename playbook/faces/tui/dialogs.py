@@ -41,8 +41,8 @@ class Problem(Dialog[None]):
                 paragraphs(
                     [
                         Content.styled(place, "bold"),
-                        Content(problem.what),
-                        Content.styled(f"→ {problem.hint}", "$success") if problem.hint else None,
+                        Content(self.w.say(problem.what)),
+                        Content.styled(f"→ {self.w.say(problem.hint)}", "$success") if problem.hint else None,
                     ]
                 ),
                 id="text",
@@ -53,7 +53,7 @@ class Problem(Dialog[None]):
         self.query_one(".box").border_title = self.w("This did not work")
 
     def action_copy(self) -> None:
-        self.app.copy_to_clipboard(str(self.error))
+        self.app.copy_to_clipboard(self.w.error(self.error))
         self.top.tell(self.w("copied"))
 
 
@@ -149,7 +149,7 @@ class EvidenceDialog(Dialog[None]):
                 Content.styled(known.origin.path, "$foreground-muted")
                 if known.origin and "/" in known.origin.path
                 else None,
-                Content(known.because) if known.because else None,
+                Content(self.w.say(known.because)) if known.because else None,
             ]
         else:
             lines.append(Content.styled(self.w("not known"), "$foreground-muted"))

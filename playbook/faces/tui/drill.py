@@ -118,7 +118,7 @@ class Drills(Page):
     def _row(self, level: int, drill: Drill, width: int) -> Content:
         alert = {e.signal: e.state for e in drill.alert}
         symptom = drill.book.symptoms.get(alert.get(SHAPE, ""))
-        title = symptom.title if symptom is not None else self.w("what the loss does is to be found out")
+        title = symptom.title if symptom is not None else self.w("find out how the loss behaves")
         context = [*(alert[name] for name in _CONTEXT if name in alert), f"{drill.size.gpus} GPU"]
         looks = self.w("{n} looks", n=len(set(drill.oracle) - set(alert)))
         head = Content.assemble((f"{drill.code} ", "$foreground-muted"), (stars(level), "$accent"), " ")

@@ -114,7 +114,7 @@ class Explain(ListPage):
         if d.ruled_out:
             lines += [Content(""), Content.styled(self.w("Ruled out"), "bold $accent")]
             for item in d.ruled_out:
-                how = self.w("impossible with") if item.hard else self.w("hardly with")
+                how = self.w("impossible given") if item.hard else self.w("unlikely given")
                 title = desk.session.book.causes[item.cause].title
                 lines.append(hanging(Content("✗"), title, self._width, 2))
                 text = f"{how} {item.signal} = {item.state}"
@@ -126,7 +126,10 @@ class Explain(ListPage):
             lines += [Content(""), Content.styled(self.w("What would change it"), "bold $accent"), Content(text)]
         if d.unmapped:
             names = ", ".join(f"{e.signal} = {e.state}" for e in d.unmapped)
-            lines += [Content(""), Content.styled(f"{self.w('not in the book')}: {names}", "$foreground-muted")]
+            lines += [
+                Content(""),
+                Content.styled(f"{self.w.lead('not in the book')}{names}", "$foreground-muted"),
+            ]
         return lines
 
     def _reasons(self, desk: Desk, title: str, rows: tuple[Reason, ...], style: str, sign: str) -> list[Content | None]:
@@ -140,5 +143,5 @@ class Explain(ListPage):
             head = Content.assemble((meter, style), (f" {sign}{abs(row.weight):.1f}", "bold"))
             lines.append(hanging(head, f"{name}: {row.state}", self._width, _BAR + 6))
             if row.because:
-                lines.append(hanging(Content(""), row.because, self._width, _BAR + 6, "$foreground-muted"))
+                lines.append(hanging(Content(""), self.w.say(row.because), self._width, _BAR + 6, "$foreground-muted"))
         return lines

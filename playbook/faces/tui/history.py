@@ -85,7 +85,7 @@ class History(Page):
         day = str(row["opened_at"])[:10]
         cost = f"{row['cost_usd']:,.0f} USD" if row.get("cost_usd") else ""
         cause = row.get("cause") or (f"? {row['first_cause']}" if row.get("first_cause") else "")
-        head = Content.assemble((f"{sign} ", style), (fit(str(row["title"]), width - 2), "bold"))
+        head = Content.assemble((f"{sign} ", style), (fit(self.w.say(str(row["title"])), width - 2), "bold"))
         tail = f"{pad(str(row['id']), 17)} {day}  {pad(self.w(row['status']), 8)} {pad(cause, 26)} {cost}"
         return head + Content.styled(f"\n  {fit(tail.rstrip(), width - 2)}", "$foreground-muted")
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, cast
 from textual.command import DiscoveryHit, Hit, Hits, Provider
 
 from playbook.faces.tui import registry
+from playbook.faces.words import ENGLISH
 
 if TYPE_CHECKING:
     from playbook.faces.tui.app import PlaybookApp
@@ -51,7 +52,7 @@ class BookProvider(Provider):
             for name, meaning in (shape.outcomes if shape is not None else {}).items():
                 symptom = top.library.book.symptoms.get(name)
                 title = symptom.title if symptom is not None else name
-                yield f"{w('Start from')}: {title}", meaning, partial(top.start_with, name)
+                yield f"{w.lead('Start from')}{title}", meaning, partial(top.start_with, name)
 
     def _entries(self) -> Iterator[tuple[str, str, Callable[[], Any]]]:
         library = self.top.library
@@ -61,7 +62,11 @@ class BookProvider(Provider):
                 yield entry.title, f"{self.top.w(kind)} / {entry.id}", partial(self._read, kind, entry.id)
         if self.top.desk is not None and library is not None:
             for signal in library.book.signals.values():
-                yield f"{self.top.w('Ask')}: {signal.title}", signal.question, partial(self.top.ask, signal.id)
+                yield (
+                    f"{self.top.w.lead('Ask')}{signal.title}",
+                    signal.question,
+                    partial(self.top.ask, signal.id),
+                )
 
     def _read(self, kind: str, entry: str) -> None:
         self.top.push_screen(registry.make("browse", kind, entry))
@@ -72,7 +77,11 @@ class BookProvider(Provider):
 
     async def search(self, query: str) -> Hits:
         matcher = self.matcher(query)
+        found = False
         for rows, weight in ((self._rows(), 1.0), (self._entries(), 0.8)):
             for text, help_, act in rows:
                 if (score := matcher.match(text)) > 0:
+                    found = True
                     yield Hit(score * weight, matcher.highlight(text), act, help=help_)
+        if not found and self.top.w.code != ENGLISH:  # in English Textual says so itself
+            yield Hit(1.0, self.top.w("No matches found"), lambda: None)

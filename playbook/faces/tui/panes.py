@@ -59,7 +59,7 @@ class AidPanel(Widget):
             end = f"  {self.w('a: done')}" if place == 0 else ""
             room = width - cell_len(sign) - cell_len(end) - 2
             title = fit(fix.title, room)
-            step = fit(f": {fix.steps[0]}", room - cell_len(title))
+            step = fit(f"{self.w.colon}{fix.steps[0]}", room - cell_len(title))
             gap = " " * (width - cell_len(sign) - 2 - cell_len(title) - cell_len(step) - cell_len(end))
             lines.append(
                 Content.assemble((sign, "bold $text-error"), "☐ ", (title, "bold"), step, gap, (end, "bold $accent"))
@@ -202,9 +202,8 @@ class CausesPane(Widget, can_focus=True):
             lines.append(self._unknown(width))
         for a, b, share in desk.diagnosis.coupled[:1]:
             if len(lines) + 2 <= room:
-                lines.append(
-                    Content.styled(fit(f"{self.w('both at once')} {percent(share)}:", width), "$foreground-muted")
-                )
+                both = f"{self.w('both at once')} {percent(share)}{self.w.colon.rstrip()}"
+                lines.append(Content.styled(fit(both, width), "$foreground-muted"))
                 lines.append(Content.styled(fit(f"  {a} + {b}", width), "$foreground-muted"))
         return paragraphs(lines)
 

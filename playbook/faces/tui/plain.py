@@ -45,7 +45,7 @@ def run(options: Options, out: Console, now: Callable[[], datetime] = lambda: da
             try:
                 found = ingest(paths, library.book)
             except PlaybookError as error:
-                out.print(str(error), markup=False)
+                out.print(w.error(error), markup=False)
         if found is None:
             _symptom(session, out, w)
     if found is not None:
@@ -110,7 +110,7 @@ def _symptom(session: Session, out: Console, w: Words) -> None:
             session.answer(SHAPE, chosen, free=True)
             return
         except PlaybookError as error:
-            out.print(str(error), markup=False)
+            out.print(w.error(error), markup=False)
 
 
 def _yes(out: Console, question: str) -> bool:

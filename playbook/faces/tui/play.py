@@ -193,7 +193,7 @@ class Play(Page):
         """What was done last on top, then the alert."""
         lines = [line for step in reversed(game.steps) for line in self._step(game, step, width)]
         size = game.drill.size
-        job = self.w("The job: {gpus} GPUs, {seconds:g} s a step", gpus=size.gpus, seconds=size.step_seconds)
+        job = self.w("The job: {gpus} GPUs, {seconds:g} s per step", gpus=size.gpus, seconds=size.step_seconds)
         lines.append(Content.styled(self.w("The alert"), "bold $error"))
         lines += [hanging(Content.styled("·", "$error"), text, width, 2) for text in alert_lines(game.drill)]
         return [*lines, hanging(Content.styled("·", "$error"), job, width, 2)]

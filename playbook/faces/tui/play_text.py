@@ -64,7 +64,7 @@ def _story(drill: Drill, w: Words) -> list[Content]:
     if entry is not None and entry.story:
         lines.append(Content(" ".join(entry.story.split())))
     if drill.repairs:
-        lines.append(Content.assemble((f"{w('repair')}: ", "$foreground-muted"), drill.repairs[0].title))
+        lines.append(Content.assemble((f"{w.lead('repair')}", "$foreground-muted"), drill.repairs[0].title))
     return lines
 
 
@@ -80,7 +80,7 @@ def _replay(drill: Drill, rows: Sequence[Better], w: Words, width: int) -> list[
         title = book.kind(_KINDS[step.kind])[step.name].title
         value = f", {w('value')} {step.share:.0%}" if step.kind == "look" else ""
         tail = f"{w(step.state)} · {price(step.cost)}{value}, {w('true cause')} {step.chance:.0%}"
-        lines.append(hanging(Content.styled(f"{place}", "bold $accent"), f"{w(step.kind)}: {title}", width, 3))
+        lines.append(hanging(Content.styled(f"{place}", "bold $accent"), f"{w.lead(step.kind)}{title}", width, 3))
         lines.append(hanging(Content(""), tail, width, 3, "$foreground-muted"))
         if row.signal:
             better = w("better: {signal} (would have shown {state})", signal=row.signal, state=row.state)

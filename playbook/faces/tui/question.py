@@ -29,7 +29,7 @@ UNKNOWN, CANNOT = "unknown", "cannot"
 def chances(trial: Trial, w: Words) -> str:
     """How likely a trial mends, what it costs and what it is expected to save."""
     return w(
-        "mends with {chance}, {minutes} min; expected {tried} min, asking first {asked}",
+        "works with {chance}, takes {minutes} min; expected {tried} min in all, {asked} when asking first",
         chance=percent(trial.chance),
         minutes=f"{trial.minutes:.0f}",
         tried=f"{trial.if_tried:.0f}",
@@ -139,7 +139,7 @@ class QuestionPane(VerticalScroll):
         if not desk.diagnosis.decided or not desk.diagnosis.causes:
             return None
         first = desk.diagnosis.causes[0]
-        head, tail = f"✓ {self.w('decided')}: ", f" {percent(first.probability)}  {self.w('v: verdict')}"
+        head, tail = f"✓ {self.w.lead('decided')}", f" {percent(first.probability)}  {self.w('v: verdict')}"
         return Content.styled(head + fit(first.title, self._width - cell_len(head + tail)) + tail, "$success")
 
     def _why_line(self, desk: Desk, signal: Signal, gain: float | None) -> Content | None:
@@ -198,7 +198,7 @@ class QuestionPane(VerticalScroll):
         trial = desk.diagnosis.trial
         if trial is None:
             return []
-        head = f"{self.w('try at once')}: "
+        head = f"{self.w.lead('try at once')}"
         title = fit(desk.session.book.fixes[trial.fix].title, width - 3 - cell_len(head))
         body = Content.assemble(("r  ", "bold $accent"), (head, "$success"), (title, "bold"))
         text = chances(trial, self.w)
@@ -222,7 +222,7 @@ class QuestionPane(VerticalScroll):
             lines.append(Content.styled(self.w("the book has no causes"), "bold $warning"))
         else:
             first = d.causes[0]
-            word = self.w("decided") if d.decided else f"{self.w('undecided')}: {self.w(d.why_undecided)}"
+            word = self.w("decided") if d.decided else f"{self.w.lead('undecided')}{self.w(d.why_undecided)}"
             style = "bold $success" if d.decided else "bold $warning"
             cause = desk.session.book.causes[first.id]
             lines += [
@@ -253,7 +253,7 @@ class QuestionPane(VerticalScroll):
         outcomes = self.query_one("#outcomes", Rows)
         outcomes.display = bool(rows)
         outcomes.fill(rows, keep=False)
-        hint = self.w("R records it, C closes it with a confirmed cause, n asks on, e explains")
+        hint = self.w("R records it, C closes it with a confirmed cause, n goes on asking, e explains")
         self.query_one("#how", Static).update(Content.styled("" if d.healthy else hint, "$foreground-muted"))
 
     def on_option_list_option_selected(self, event: Rows.OptionSelected) -> None:

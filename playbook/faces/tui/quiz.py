@@ -99,7 +99,7 @@ class Quiz(ListPage):
             met = sum(item in deck.specs for item in progress.seen())
             standing = Standing(deck, topics, tuple(progress.answers()), due, met)
         except PlaybookError as error:
-            standing = Standing(deck, topics, fault=str(error))
+            standing = Standing(deck, topics, fault=self.w.error(error))
         except Exception as error:
             standing = Standing(deck, topics, fault=f"{type(error).__name__}: {error}")
         self.post_message(self.Opened(standing))

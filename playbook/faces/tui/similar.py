@@ -44,7 +44,7 @@ def outcome_line(item: Similar, book: Book, w: Words) -> str:
 
 def named(item: Similar, w: Words) -> str:
     """An incident has its number, a case study its title."""
-    return f"{item.id} {item.title}" if item.kind == "incident" else f"{w('case')}: {item.title}"
+    return f"{item.id} {w.say(item.title)}" if item.kind == "incident" else f"{w.lead('case')}{item.title}"
 
 
 class SimilarPane(Rows):

@@ -10,6 +10,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from playbook.faces.words import Words
+
 if TYPE_CHECKING:
     from playbook.workflow.book import Library
     from playbook.workflow.ingest import Ingested
@@ -46,6 +48,7 @@ class Tail:
 
     paths: Sequence[str]
     library: Library
+    w: Words = field(default_factory=Words)
     found: Ingested | None = None
     _told: set[str] = field(default_factory=set)
 
@@ -61,7 +64,7 @@ class Tail:
         """Take what was written, some megabytes of it at most, and judge the run as it is now."""
         fresh = self.follower.poll()
         news: tuple[Told, ...] = ()
-        faults = [str(note) for note in self.follower.notes()]
+        faults = [self.w.problem(note) for note in self.follower.notes()]
         if fresh:
             try:
                 news = self._judge()
@@ -74,7 +77,7 @@ class Tail:
             self.found,
             news,
             tuple(new),
-            tuple(str(error) for error in self.follower.waiting.values()),
+            tuple(self.w.error(error) for error in self.follower.waiting.values()),
             taken / whole if self.follower.behind and whole else 1.0,
             self.alarm.open,
             fresh,

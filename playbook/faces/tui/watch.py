@@ -123,7 +123,7 @@ class Watch(Page):
         if self.paused or self._busy or not self.paths or library is None or time.monotonic() < self._not_before:
             return
         if self.tail is None:
-            self.tail = Tail(self.paths, library)
+            self.tail = Tail(self.paths, library, self.w)
         self._busy = True
         self._look(self.tail)
 
@@ -188,7 +188,7 @@ class Watch(Page):
                 head = head + Content.styled(f"  {entry.title if entry else symptom.state}{at}", "bold")
             lines.append(head)
             if symptom is not None:
-                lines.append(Content.styled(symptom.because, "$foreground-muted"))
+                lines.append(Content.styled(self.w.say(symptom.because), "$foreground-muted"))
         elif self.paths and not look.waiting:
             lines.append(Content.styled(self.w("waiting for the first lines"), "$foreground-muted"))
         lines += [Content.styled(f"! {why}", "$warning") for why in look.waiting[:3]]
@@ -220,7 +220,10 @@ class Watch(Page):
             at = f" {self.w('from step {step}', step=f'{item.step:,}')}" if item.step is not None else ""
             body = f"  {item.title}{at}" if item.kind != "fault" else f"  {self._nearer(item.title)}"
             line = fit(body, width - len(head) - cell_len(word))
-            why = fit(f": {item.because}", width - len(head) - Content(word + line).cell_length) if item.because else ""
+            because = self.w.say(item.because)
+            why = (
+                fit(f"{self.w.colon}{because}", width - len(head) - Content(word + line).cell_length) if because else ""
+            )
             shown.append(
                 (
                     f"{len(self.news) - place}",

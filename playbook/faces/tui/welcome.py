@@ -18,6 +18,7 @@ from textual.widgets import Static
 from playbook.faces.tui import files
 from playbook.faces.tui.base import Page
 from playbook.faces.tui.widgets import Hint, Line, Rows, TopLine, fit, pad, rule
+from playbook.faces.words import ENGLISH
 
 if TYPE_CHECKING:
     from playbook.workflow.records.kept import Kept
@@ -106,7 +107,7 @@ class Welcome(Page):
     def _greeting(self) -> Content:
         return Content.assemble(
             (self.w("Find the cause of a failed training run."), "bold"),
-            " ",
+            " " * (self.w.code == ENGLISH),
             self.w("Open what the run left behind, or say what you see."),
             " ",
             self.w("First comes what to do at once, then one question at a time, always the one most worth its cost."),
@@ -117,7 +118,7 @@ class Welcome(Page):
         library = self.top.library
         if self.top.book_error is not None:
             rows.fill(
-                [("", Content.styled(self.w("the book does not hold: {error}", error=self.top.book_error), "$error"))]
+                [("", Content.styled(self.w("the book is not sound: {error}", error=self.top.book_error), "$error"))]
             )
             return
         if library is None:

@@ -121,11 +121,11 @@ class WhatIf(Page):
             line = Content.assemble((bar(was, size), "$foreground-muted"), f" {percent(was):>4}  →  ")
             meter = (bar(ranked.probability, size), "$primary")
             lines.append(Content.assemble(line, meter, (f" {percent(ranked.probability):>4} ", "bold"), arrow))
-        word = self.w("decided") if after.decided else f"{self.w('undecided')}: {self.w(after.why_undecided)}"
+        word = self.w("decided") if after.decided else f"{self.w.lead('undecided')}{self.w(after.why_undecided)}"
         lines += [Content(""), Content.styled(word, "$success" if after.decided else "$warning")]
         if after.next is not None:
             entry = desk.session.book.signals[after.next.signal]
-            lines.append(Content.styled(f"{self.w('then asked')}: {entry.question}", "$foreground-muted"))
+            lines.append(Content.styled(f"{self.w.lead('then asked')}{entry.question}", "$foreground-muted"))
         self.query_one("#text", Static).update(paragraphs(lines))
 
     def action_keep(self) -> None:

@@ -150,7 +150,7 @@ def impossible(ground: Ground, spec: Spec) -> Card | None:
     for other in ground.causes.values():
         if other.id == cause.id or any((r.signal, r.outcome) == (signal, outcome) for r in other.excludes):
             continue
-        # A distractor must be possible with this fact, and impossible with another one.
+        # A distractor must be possible with this fact, and impossible given another one.
         likely = ground.tables.likelihood[ground.index(other.id), ground.tables.columns[signal]]
         chance = float(likely[ground.tables.outcomes[signal].index(outcome)])
         if other.excludes and chance >= 0.1:
@@ -162,7 +162,7 @@ def impossible(ground: Ground, spec: Spec) -> Card | None:
     options = [Option(cause.title, 1.0, rule.why, ("causes", cause.id))]
     for other in chosen:
         own = other.excludes[0]
-        why = say("Possible with {here}. It would be impossible with {there}: {why}",
+        why = say("Possible with {here}. It would be impossible given {there}: {why}",
                   here=f"{signal} = {outcome}", there=f"{own.signal} = {own.outcome}", why=own.why)  # fmt: skip
         options.append(Option(other.title, 0.0, why, ("causes", other.id)))
     return Card(

@@ -64,7 +64,7 @@ def _symptom_card(
     say = ground.say
     options = [Option(ground.symptom_title(name), 1.0, _looks(ground, name), ground.symptom_link(name))]
     for other in _ALIKE[name][: CHOICES - 1]:
-        why = say("It would be that with: {looks}", looks=_looks(ground, other))
+        why = say("It would be that if it looked so: {looks}", looks=_looks(ground, other))
         options.append(Option(ground.symptom_title(other), 0.0, why, ground.symptom_link(other)))
     facts = _marks(ground, name, picture)
     return Card(
@@ -126,7 +126,7 @@ def look_alike(ground: Ground, spec: Spec) -> Card | None:
     seen = say(CAUSE_SHAPES[name][1])
     options = [Option(ground.causes[name].title, 1.0, seen, ("causes", name))]
     for other in chosen:
-        why = say("It would be that with: {looks}", looks=say(CAUSE_SHAPES[other][1]))
+        why = say("It would be that if it looked so: {looks}", looks=say(CAUSE_SHAPES[other][1]))
         options.append(Option(ground.causes[other].title, 0.0, why, ("causes", other)))
     return Card(
         spec,

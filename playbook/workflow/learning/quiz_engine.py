@@ -137,7 +137,7 @@ def chance(ground: Ground, spec: Spec) -> Card | None:
     )  # fmt: skip
     return Card(
         spec,
-        say("This is known. How probable is it that the cause is this, or of its kind: {cause}? (0-100 %)",
+        say("This is known. How probable is it that the cause is this one, or one of its class: {cause}? (0-100 %)",
             cause=cause.title),
         "percent",
         (("causes", cause.id), ("cases", spec.node[1])),
@@ -217,5 +217,5 @@ def _facts(ground: Ground, session: Session) -> tuple[str, ...]:
     known = sorted(session.evidence, key=lambda e: (e.signal != SHAPE, e.signal))
     size: RunSize = session.size
     lines = [ground.fact(e.signal, e.state) for e in known]
-    job = ground.say("The job: {gpus} GPUs, {seconds:g} s a step", gpus=size.gpus, seconds=size.step_seconds)
+    job = ground.say("The job: {gpus} GPUs, {seconds:g} s per step", gpus=size.gpus, seconds=size.step_seconds)
     return (*lines, job)

@@ -49,7 +49,7 @@ def first_aid(ground: Ground, spec: Spec) -> Card | None:
     options = [Option(fix.title, 1.0, fix.summary, ("fixes", fix.id))]
     for name in chosen:
         other = book.fixes[name]
-        when = ", ".join(ground.symptom_title(s) for s in other.symptoms)
+        when = say("{a}, {b}", a="", b="").join(ground.symptom_title(s) for s in other.symptoms)
         why = say("That is first aid for: {symptoms}. {summary}", symptoms=when, summary=first_sentence(other.summary))
         options.append(Option(other.title, 0.0, why, ("fixes", name)))
     entry = book.symptoms.get(symptom)
@@ -133,7 +133,7 @@ def cured(ground: Ground, spec: Spec) -> Card | None:
     options = [
         Option(fix.cured, 1.0, say("That is the sign of a cure."), ("fixes", fix.id)),
         Option(
-            fix.not_cured, 0.0, say("That is what is seen when it did not work, and what it then says."),
+            fix.not_cured, 0.0, say("That is what is seen when it did not work, and what that tells."),
             ("fixes", fix.id),
         ),
     ]  # fmt: skip
