@@ -19,6 +19,11 @@ _MARK = {"ok": ("ok", "green"), "failed": ("FAILED", "red"), "unknown": ("unknow
          "warn": ("warn", "yellow"), "changed": ("changed", "yellow")}  # fmt: skip
 
 
+def _named(kind: str, name: str) -> str:
+    """A name of a check or of an area of settings in words; such a word means something else elsewhere."""
+    return current().table.get(f"{kind}: {name}", name)
+
+
 def _line(state: str, name: str, text: str) -> None:
     w = current()
     word, colour = _MARK[state]
@@ -71,7 +76,7 @@ def verify_resume(before: str, after: str, mapping: tuple[str, ...], as_json: bo
         )
         return int(failed)
     for check in checks:
-        _line(check.status, current().say(check.name), check.because)
+        _line(check.status, _named("check", check.name), check.because)
     say(f"\n{_VERDICTS[verdict]}")
     if suspects:
         causes = open_book(packs, lang=current().code).book.causes
@@ -130,7 +135,7 @@ def compare(reference: str, run: str, mapping: tuple[str, ...], as_json: bool) -
     if found.differences:
         say("settings that differ, those that most often matter first:")
     for item in found.differences[:12]:
-        click.echo(f"  {item.key}: {item.reference} -> {item.run}  ({item.area})")
+        click.echo(f"  {item.key}: {item.reference} -> {item.run}  ({_named('area', item.area)})")
     if len(found.differences) > 12:
         say(f"  and {len(found.differences) - 12} more (--json has all)")
     return 0

@@ -166,7 +166,8 @@ def _print_replay(drill: Drill, rows: Sequence[Better], out: Console, w: Words) 
     for row in rows:
         step = row.step
         value = f"{step.share:.0%}" if step.kind == "look" else ""
-        table.add_row(w(step.kind), step.name, step.state, price(step.cost), value, f"{step.chance:.0%}")
+        found = w(step.state) if step.state in ("right", "wrong", "unknown") else step.state
+        table.add_row(w(step.kind), step.name, found, price(step.cost), value, f"{step.chance:.0%}")
         if row.signal:
             better = w("better: {signal} (would have shown {state})", signal=row.signal, state=row.state)
             if row.state == "unknown":
