@@ -393,3 +393,23 @@ def test_an_evaluation_that_never_was_better_than_at_first_leaves_the_run_undeci
     later = np.where(t < 6, 2.4 - 0.06 * t, 2.06 + 0.03 * (t - 5))
     (scanned,) = scan(run(t, {"loss": train, "eval_loss": later}), ["eval_gap"])
     assert all(f.confidence < 0.5 for f in scanned.findings)
+
+
+def test_an_evaluation_that_swings_and_comes_back_is_health() -> None:
+    t = np.arange(1, 61)
+    train = 0.85 * np.exp(-t / 2.5) + 3e-4
+    swings = np.where((t >= 9) & (t < 14), 0.18, 0.09 + 0.4 * np.exp(-t / 2.0))
+    stays = np.where(t >= 9, 0.18, 0.09 + 0.4 * np.exp(-t / 2.0))
+    for held_out, found in ((swings, False), (stays, True)):
+        (scanned,) = scan(run(t, {"loss": train, "eval_loss": held_out}), ["eval_gap"])
+        assert any(f.kind == "eval-jump" and f.confidence >= 0.5 for f in scanned.findings) is found
+
+
+@pytest.mark.parametrize(("raw", "doubted"), [("loss", True), ("contrastive_loss", False), ("train/mse", False)])
+def test_a_loss_near_zero_is_judged_by_its_kind(raw: str, doubted: bool) -> None:
+    t = np.arange(1200)
+    loss = (0.017 + 8.3 * np.exp(-t / 20.0)) * np.exp(np.random.default_rng(1).normal(0, 0.1, 1200))
+    made = run(t, {"loss": loss})
+    made = replace(made, series={key: replace(one, raw=raw) for key, one in made.series.items()})
+    (scanned,) = scan(made, ["abnormally_low"])
+    assert any(f.confidence >= 0.5 for f in scanned.findings) is doubted

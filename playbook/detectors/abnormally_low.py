@@ -18,6 +18,7 @@ Easily mistaken for
 from __future__ import annotations
 
 import math
+import re
 
 import numpy as np
 
@@ -31,6 +32,10 @@ OPTIONAL = ("epoch", "grad_norm")
 KINDS = ("too-low",)
 
 LEAST = 20  # rows
+# names of losses that are no cross entropy over a vocabulary
+_OTHER = re.compile(
+    r"(?i)contrast|clip|nce(?![a-z])|triplet|mse|mae|huber|l[12](?![a-z])|bce|flow|denois|diffusion|elbo"
+)
 FRESH = (6.5, 13.0)  # nats: ln of vocabularies of 700 to 440,000
 LOW = 0.1  # nats a token: below the entropy of any text that was not seen before
 NOTHING = 0.02  # nats: what no order of words leaves
@@ -98,7 +103,8 @@ def _in_line(shared: Shared, line: np.ndarray) -> list[Finding]:
         index = int(line[min(int(below[0]) * 4, len(v) - 1)]) if len(below) else int(line[-1])
         text = f"loss starts at {stats.number(first)} like a fresh model and ends at {stats.number(last)}"
         # without a vocabulary it may be a regression, which goes on through the decades
-        sure = DOUBTFUL if known is not None or last > REGRESSION else MENTION
+        other = _OTHER.search(loss.series.raw) is not None
+        sure = DOUBTFUL if known is not None or (last > REGRESSION and not other) else MENTION
         if known is not None and last < NOTHING:
             text += f", of a vocabulary of {math.exp(known):.0f}"
             sure = 0.75

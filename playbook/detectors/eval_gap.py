@@ -87,6 +87,8 @@ def _jump(evaluation: Curve, index: np.ndarray, x: np.ndarray, train: np.ndarray
     # one evaluation may have been a bad one; several in a row that stay up, after several calm ones, are no noise
     rest = x[k:]
     stays = len(rest) >= 3 and k >= 3 and bool((rest[:3] - x[k - 1] > 0.7 * JUMP).all())
+    # an evaluation that comes back swung, as it does while the rate is high
+    back = len(rest) >= 4 and float(np.median(rest[-3:])) < x[k - 1] + 0.3 * JUMP
     text = f"evaluation loss goes from {stats.number(math.exp(x[k - 1]))} to {stats.number(math.exp(x[k]))} at step "
     text += f"{int(evaluation.steps[index[k]])}, the training loss does nothing"
     return [
@@ -96,7 +98,7 @@ def _jump(evaluation: Curve, index: np.ndarray, x: np.ndarray, train: np.ndarray
             evaluation,
             int(index[k]),
             text,
-            0.75 if stays else DOUBTFUL,
+            MENTION if back else 0.75 if stays else DOUBTFUL,
             numbers={"times": math.exp(min(float(rise[k - 1]), 500.0))},
         )
     ]

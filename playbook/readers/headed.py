@@ -1,8 +1,8 @@
-"""Rows below a heading that counts: `Epoch 3/25` alone in its line, then bars or values without a count of their own.
+"""Rows below a heading of an epoch: `Epoch 3/25` alone in its line, then bars or values without a count of their own.
 
-Keras draws `23/23 [=====] - 1s - loss: 0.3 - val_loss: 0.4` below it, tutorials print `train Loss: 0.3 Acc: 0.9`,
-others a block of `Mean reward: 3.1`. What stands below one heading is one row, at the number of the heading; of a bar
-that is drawn many times the last drawing counts. Below a heading whose rows count themselves nothing is taken.
+Keras draws `23/23 [=====] - 1s - loss: 0.3 - val_loss: 0.4` below it, tutorials print `train Loss: 0.3 Acc: 0.9`.
+What stands below one heading is one row, at the number of the epoch; of a bar that is drawn many times the last
+drawing counts. Below a heading whose rows count themselves nothing is taken. Blocks of a step: `blocks`.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from playbook.readers import loose, text
 from playbook.readers.rows import Rows, Taker
 
 _HEADING = re.compile(
-    r"^\W*(?:start(?:ing|ed)? |begin(?:ning)? |running |train(?:ing)? |learning )?(?:epoch|iteration)\s*[:#]?"
+    r"^\W*(?:start(?:ing|ed)? |begin(?:ning)? |running |train(?:ing)? )?epoch\s*[:#]?"
     r"\s*[\[(]?(\d{1,9})[\])]?(?:\s*(?:/|of)\s*(\d{1,9}))?\W*$",
     re.IGNORECASE,
 )
@@ -34,7 +34,6 @@ class _Below:
     def __init__(self) -> None:
         self.at: int | None = None
         self.only = False  # one heading for the whole run: the bars count
-        self.epoch = False
         self.lines, self.place, self.pulse = 0, 0, 0
         self.total: int | None = None
         self.values: dict[str, float] = {}
@@ -46,7 +45,7 @@ def taker(rows: Rows) -> Taker:
 
     def put() -> None:
         if below.at is not None and any(map(text.is_metric, below.values)):
-            rows.add(below.at, below.values | ({"epoch": float(below.at)} if below.epoch else {}), below.place)
+            rows.add(below.at, below.values | {"epoch": float(below.at)}, below.place)
         below.values = {}
 
     def opened(at: int, all_: int | None) -> None:
@@ -97,11 +96,10 @@ def taker(rows: Rows) -> Taker:
             return False
         if len(shown) > _LONGEST:
             return False
-        if ("poch" in shown or "teration" in shown or "POCH" in shown) and len(shown) < 120:
+        if ("poch" in shown or "POCH" in shown) and len(shown) < 120:
             body = text.split(shown).body
             if hit := _HEADING.match(body):
                 opened(int(hit[1]), int(hit[2]) if hit[2] else None)
-                below.epoch = "poch" in hit[0].lower()
                 return False  # it may be notable as well
         if below.at is None:
             return False
