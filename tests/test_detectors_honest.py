@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
 
+from playbook import readers
 from playbook.detectors import scan
 from playbook.findings import Evidence, Finding
 from playbook.series import Run
@@ -314,3 +317,11 @@ def test_a_count_since_the_start_is_no_endless_skipping() -> None:
 def test_the_search_for_a_first_scale_is_ordinary() -> None:
     for rows in (12, 20, 30):
         assert look(skipping(np.ones(rows), 0, 1, True), BOOK).verdict != "incident", rows
+
+
+def test_a_zero_between_ordinary_losses_warns_nobody() -> None:
+    """What numpy has to say about log(0) is nothing for the person at the terminal."""
+    run = readers.read([str(Path(__file__).parent / "samples" / "formats" / "hf_print")])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert scan(run)

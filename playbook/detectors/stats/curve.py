@@ -127,7 +127,9 @@ class Domain:
     unit: float = 1.0
 
     def x(self, values: np.ndarray) -> np.ndarray:
-        return np.log(values) if self.log else values / self.unit
+        """float64, as many as there are; a zero, as some loggers print it, becomes -inf without a warning."""
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return np.log(values) if self.log else values / self.unit
 
     def value(self, x: float) -> float:
         return float(np.exp(min(x, 700.0))) if self.log else x * self.unit
