@@ -101,8 +101,8 @@ def test_plain_files_are_not_read_one_by_one(tmp_path: Path, monkeypatch: pytest
         rows = rows.replace("7,", "7,nan,", 1).replace("nan,", "nan,0.0003\n8,", 1) if rank == 3 else rows
         (tmp_path / f"rank{rank}.csv").write_text("step,loss,lr\n" + (rows[:-4] if rank == 5 else rows))
     read_alone: list[str] = []
-    one = readers._one
-    monkeypatch.setattr(readers, "_one", lambda item, *more: read_alone.append(item.path.name) or one(item, *more))
+    one = readers.read_one
+    monkeypatch.setattr(readers, "read_one", lambda item, *more: read_alone.append(item.path.name) or one(item, *more))
     run = read([tmp_path])
     assert len(run.by_rank("loss")) == 12
     assert set(read_alone) <= {"rank0.csv", "rank3.csv", "rank5.csv"} and "rank5.csv" in read_alone
