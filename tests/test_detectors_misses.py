@@ -400,7 +400,9 @@ def test_an_evaluation_that_swings_and_comes_back_is_health() -> None:
     train = 0.85 * np.exp(-t / 2.5) + 3e-4
     swings = np.where((t >= 9) & (t < 14), 0.18, 0.09 + 0.4 * np.exp(-t / 2.0))
     stays = np.where(t >= 9, 0.18, 0.09 + 0.4 * np.exp(-t / 2.0))
-    for held_out, found in ((swings, False), (stays, True)):
+    really = [0.55, 0.30, 0.36, 0.24, 0.39, 0.22, 0.32, 0.37, 0.26, 0.29, 0.28, 0.42, 0.32, 0.31, 0.28]
+    noisy = np.array(really + 45 * [0.272])
+    for held_out, found in ((swings, False), (stays, True), (noisy, False)):
         (scanned,) = scan(run(t, {"loss": train, "eval_loss": held_out}), ["eval_gap"])
         assert any(f.kind == "eval-jump" and f.confidence >= 0.5 for f in scanned.findings) is found
 

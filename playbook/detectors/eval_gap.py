@@ -36,6 +36,7 @@ NEVER, MANY, LEARNED = math.log(1.2), 12, 0.8  # rise, evaluations, and share of
 JUMP = math.log(1.5)
 NOTHING = 0.05  # of the highest evaluation: a ratio below it says nothing
 SAME = math.log(1.1)
+AROUND = 6  # evaluations on each side of a jump that tell their noise
 
 
 def look(shared: Shared) -> Scan:
@@ -81,9 +82,11 @@ def _jump(evaluation: Curve, index: np.ndarray, x: np.ndarray, train: np.ndarray
         calm = ~(train[1:] > train[:-1] * math.exp(SAME))
     jumps = np.flatnonzero((rise > JUMP) & (rise > 6.0 * noise) & calm)
     jumps = jumps[(jumps >= 1) & (x[1:][jumps] > x.max() + math.log(NOTHING))]
-    if not len(jumps):
+    # a run that ends calm may have swung while its rate was high: the evaluations around count
+    sure = [j for j in jumps.tolist() if rise[j] > 6.0 * stats.diff_sigma(x[max(0, j - AROUND) : j + AROUND + 2])]
+    if not sure:
         return []
-    k = int(jumps[0]) + 1
+    k = sure[0] + 1
     # one evaluation may have been a bad one; several in a row that stay up, after several calm ones, are no noise
     rest = x[k:]
     stays = len(rest) >= 3 and k >= 3 and bool((rest[:3] - x[k - 1] > 0.7 * JUMP).all())
