@@ -438,3 +438,11 @@ def test_evidence_of_a_configuration_says_where_it_stands(tmp_path: Path) -> Non
 
 def test_the_size_of_a_run_is_read_off_its_script(tmp_path: Path) -> None:
     assert run_size(written(tmp_path, SOUND["megatron"])).gpus == 128
+
+
+def test_a_step_time_in_milliseconds_is_told_in_seconds(tmp_path: Path) -> None:
+    row = (
+        " iteration {k}/ 100 | elapsed time per iteration (ms): 2500.0 | learning rate: 1.0E-04 | lm loss: 2.5E+00 |\n"
+    )
+    (tmp_path / "a.log").write_text("".join(row.format(k=k) for k in range(1, 9)))
+    assert run_size(readers.read([tmp_path / "a.log"])).step_seconds == 2.5

@@ -132,6 +132,35 @@ SHAPES: dict[str, tuple[str, dict[str, Points]]] = {
         "Test set: Average loss: 0.0625, Accuracy: 982/1000 (98%)\n\nTrain Epoch: 2 [0/600 (0%)]\tLoss: 0.5\n",
         {"loss": [(0, 2.25), (64, 1.75), (600, 0.5)], "eval_loss": [(64, 0.0625)]},
     ),
+    "parts of an epoch whose number stands above": (
+        "2017-12-01 10:00:00,123 - INFO - my.training.trainer - Epoch 0/9\n"
+        "2017-12-01 10:00:10,123 - INFO - my.training.trainer - Batch 500/1000: loss: 2.25 ||\n"
+        "2017-12-01 10:01:00,123 - INFO - my.training.trainer - Epoch 1/9\n"
+        "2017-12-01 10:01:10,123 - INFO - my.training.trainer - Batch 250/1000: loss: nan ||\n",
+        {"loss": [(500, 2.25), (1250, NAN)]},
+    ),
+    "parts of an epoch at the end of the line": (
+        "Epoch 1\n-----\nloss: 2.25  [   64/60000]\nloss: 1.75  [ 6464/60000]\n"
+        "Epoch 2\n-----\nloss: 0.5  [   64/60000]\n",
+        {"loss": [(64, 2.25), (6464, 1.75), (60064, 0.5)]},
+    ),
+    "one value a line, without a colon": (
+        "2024-03-01 10:20:01.123456: Epoch 0\n2024-03-01 10:20:01.123466: Current learning rate: 0.25\n"
+        "2024-03-01 10:24:01.123456: train_loss 0.75\n2024-03-01 10:24:01.123466: val_loss 0.5\n"
+        "2024-03-01 10:24:02.123456: Epoch 1\n2024-03-01 10:24:02.123466: Current learning rate: 0.125\n"
+        "2024-03-01 10:28:01.123456: train_loss nan\n2024-03-01 10:28:01.123466: val_loss nan\n",
+        {"loss": [(0, 0.75), (1, NAN)], "eval_loss": [(0, 0.5), (1, NAN)], "lr": [(0, 0.25), (1, 0.125)]},
+    ),
+    "an epoch and an iteration in one word": (
+        "[05/01 10:00:00 my.events]:  eta: 1:20:31  epoch/iter: 0/199  total_loss: 9.75  lr: 1.02e-05\n"
+        "[05/01 10:01:00 my.events]:  eta: 1:19:31  epoch/iter: 1/399  total_loss: 8.75  lr: 2.02e-05\n",
+        {"loss": [(199, 9.75), (399, 8.75)]},
+    ),
+    "the development set after an epoch": (
+        "epoch 1 - iter 10/20 - loss 0.75 - lr: 0.1\nEPOCH 1 done: loss 0.5\nDEV : loss 0.25 - f1 0.8\n"
+        "epoch 2 - iter 5/20 - loss 0.375 - lr: 0.1\n",
+        {"loss": [(10, 0.75), (25, 0.375)], "eval_loss": [(20, 0.25)]},
+    ),
     "validation and test beside the training loss": (
         "\titers: 100, epoch: 1 | loss: 0.5\n\titers: 200, epoch: 1 | loss: 0.25\n"
         "Epoch: 1, Steps: 200 | Train Loss: 0.375 Vali Loss: 0.75 Test Loss: 0.875\n",

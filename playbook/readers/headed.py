@@ -13,13 +13,15 @@ from playbook.readers import loose, text
 from playbook.readers.rows import Rows, Taker
 
 _HEADING = re.compile(
-    r"^\W*(?:start(?:ing|ed)? |begin(?:ning)? |running |train(?:ing)? )?epoch\s*[:#]?"
+    r"^(?:[a-z][\w.]{1,80} [-:|] )?"  # the name of the logger
+    r"\W*(?:start(?:ing|ed)? |begin(?:ning)? |running |train(?:ing)? )?epoch\s*[:#]?"
     r"\s*[\[(]?(\d{1,9})[\])]?(?:\s*(?:/|of)\s*(\d{1,9}))?\W*$",
     re.IGNORECASE,
 )
 _BAR = re.compile(r"(?:^|\s)(\d{1,9})/(\d{1,9})\s*(?:\[[=>.\- ]{3,80}\]|[━╸╺╶ ]{5,100}|- (?=\d+m?s\b))(.*)$")
 _BAR_FIRST = re.compile(r"^\s*\[[=>. ]{2,100}\]\s*\|?(.*?)\s(\d{1,9})/(\d{1,9})\s*$")  # Loss: 0.3 | Acc: 9 % 391/391
-_ONE = re.compile(rf"^\s*([A-Za-z][\w ./()\-]{{0,60}}?)\s*[:=]\s*({text.NUM})\s*(?:%|[a-zA-Z/]{{1,12}})?\s*$")
+_ONE = re.compile(rf"^[\s:|>*]*([A-Za-z][\w ./()\-]{{0,60}}?)\s*[:=]\s*({text.NUM})\s*(?:%|[a-zA-Z/]{{1,12}})?\s*$")
+_PLAIN = re.compile(rf"^[\s:|>*]*([A-Za-z][\w/]{{1,40}})\s+({text.NUM})\s*$")  # train_loss 0.7088
 _HELD_OUT = re.compile(r"\b(?:val|valid|validation|eval|evaluation|test|dev)(?![a-z])", re.IGNORECASE)
 _OTHER = re.compile(r"checkpoint|resum|\bsav(?:ed|ing)\b|\bbest\b|improve|\beta\b|==|\w\(", re.IGNORECASE)
 _DROPPED = frozenset(("eta", "ETA", "epoch", "Epoch", "step", "iteration"))
@@ -52,6 +54,7 @@ def taker(rows: Rows) -> Taker:
         put()
         below.at, below.only, below.lines, below.total = at, all_ == 1, 0, None
         below.pulse = rows.pulse
+        loose.headed(rows, at)
 
     def bar(number: int, shown: str) -> bool:
         hit = _BAR.search(shown)
@@ -76,10 +79,10 @@ def taker(rows: Rows) -> Taker:
         if below.lines > _FAR or len(shown) > 300 or _OTHER.search(shown):
             return False
         body = text.split(shown).body
+        alone = _ONE.match(body) or _PLAIN.match(body)
         first = text.PAIR.search(body)
-        if first is None or first.start() > _EARLY or loose.found(body) is not None:
+        if (first is None and alone is None) or (first and first.start() > _EARLY) or loose.found(body) is not None:
             return False  # a sentence, or it counts itself
-        alone = _ONE.match(body)
         values = {alone[1]: text.value(alone[2])} if alone else text.pairs(body)
         if not any(map(text.is_metric, values)):
             return False

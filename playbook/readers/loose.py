@@ -32,6 +32,8 @@ _EPOCH_BATCH = re.compile(
 )
 _TWO_BRACKETS = re.compile(r"\[\s*(\d{1,7})\s*(?:/\s*\d{1,7}\s*)?\]\s*\[\s*(\d{1,12})\s*/\s*(\d{1,12})\s*\]")
 _LEADING = re.compile(r"^\s*\[?\s*(\d{1,12})\s*/\s*(\d{1,12})\s*\]?(?=[\s:|,\]])")
+_TRAILING = re.compile(r"\[\s*(\d{1,12})\s*/\s*(\d{1,12})\s*\]\s*$")
+_EPOCH_ITER = re.compile(r"\bepoch/iter\s*[:=]\s*(\d{1,7})/(\d{1,12})\b", re.IGNORECASE)
 _NUMBERED = re.compile(r"^\s*\[?(\d{1,12})\]?[:\s|,]\s*(?=[A-Za-z_])")
 _EPOCH = re.compile(r"(?<![a-z_])(?:epochs?|ep)\s*[:#=]?\s*[\[(]?\s*(\d{1,7})(?:\.(\d+))?\b", re.IGNORECASE)
 _END_OF_EPOCH = re.compile(r"\bend of epoch\s+(\d{1,7})\b", re.IGNORECASE)
@@ -41,7 +43,7 @@ _HELD = re.compile(
     r"(?<![\w./\-])(?:vali?|valid|validation|validating|eval|evaluation|evaluating|test|testing)(?![\w/\-.=])|^\W*dev\b",
     re.IGNORECASE,
 )
-_OF_BATCH = re.compile(r"\[\s*\d+\s*/\s*\d+")
+_OF_BATCH = re.compile(r"\[\s*\d+\s*/\s*\d+|\d%\|")
 _AVERAGE = re.compile(r"^(?:avg|average|mean)[ _.]", re.IGNORECASE)
 _NO_ROW = re.compile(
     r"checkpoint|resum|Namespace\(|\b[Ss]av(?:ed|ing)\b|\b[Ll]oad(?:ed|ing)\b|num_train_epochs"
@@ -68,15 +70,19 @@ _UNITS = frozenset((
     "step", "steps", "iter", "iters", "iteration", "iterations", "itr", "it", "update", "updates", "batch",
     "batches", "global_step", "num_updates", "train_step", "training_step",
 ))  # fmt: skip
+_OTHERS = (
+    (_END_OF_EPOCH, "epoch"), (_LEADING, "part"), (_EPOCH, "epoch"), (_NUMBERED, "step"), (_TRAILING, "part"),
+)  # fmt: skip
 
 
 class Place(NamedTuple):
-    """How a line counts: by a step, a step that may begin anew with each epoch, batches of an epoch, or epochs.
+    """How a line counts: by a step, a step that may begin anew with each epoch, batches of an epoch, or epochs;
+    a `10/100` ("part") is a step, or such a step of the epoch that stands in a line of its own above.
 
     Spans are (start, end) in the line; `row` is where the row begins (a torn line holds two: the last one counts).
     """
 
-    kind: str  # "step", "epoch step", "batch", "epoch"
+    kind: str  # "step", "epoch step", "batch", "epoch", "part"
     step: tuple[int, int]
     epoch: tuple[int, int] | None = None
     length: tuple[int, int] | None = None
@@ -87,6 +93,8 @@ class Place(NamedTuple):
 def found(body: str) -> Place | None:
     """What a line counts; None where it counts nothing."""
     has_epoch = "poch" in body or "POCH" in body or "ep" in body
+    if "poch/iter" in body and (hit := _EPOCH_ITER.search(body)):
+        return Place("epoch step", hit.span(2), hit.span(1))
     epoch_batch = _EPOCH_BATCH.search(body) if has_epoch else None
     if epoch_batch is None and "[" in body:
         epoch_batch = _TWO_BRACKETS.search(body)
@@ -99,20 +107,24 @@ def found(body: str) -> Place | None:
         best = hits[-1] if len({h[1] for h in hits}) > 1 and _torn(hits) else hits[0]
         row = 0 if best is hits[0] else best.start()
         epoch = _EPOCH.search(body, row) if has_epoch and pattern is _STEP else None
-        if epoch is None:
-            return Place("step", best.span(1), row=row, alone=len(hits) == 1)
         length = best.span(2) if best[2] else None
+        if epoch is None:
+            kind = "part" if length and pattern is _STEP else "step"
+            return Place(kind, best.span(1), None, length, row, len(hits) == 1)
         return Place("epoch step", best.span(1), epoch.span(1), length, row, len(hits) == 1)
     if epoch_batch is not None:
         return Place("batch", epoch_batch.span(2), epoch_batch.span(1), epoch_batch.span(3))
-    for pattern, kind in ((_END_OF_EPOCH, "epoch"), (_LEADING, "step"), (_EPOCH, "epoch"), (_NUMBERED, "step")):
+    for pattern, kind in _OTHERS:
         if hit := pattern.search(body):
-            return Place(kind, hit.span(1))
+            return Place(kind, hit.span(1), None, hit.span(2) if kind == "part" else None)
     return None
 
 
-def count(kind: str, step: int, epoch: int, length: int, epochs: EpochSteps) -> int:
+def count(kind: str, step: int, epoch: int, length: int, lane: _Lane) -> int:
     """The step of the run that a line counts (an epoch stays an epoch)."""
+    epochs = lane.epochs
+    if kind == "part":
+        return step if lane.heading is None else epochs.step(lane.heading, step, length)
     if kind == "batch":
         return epochs.step(epoch, step, length, restarts=True)
     return epochs.step(epoch, step, length or None) if kind == "epoch step" else step
@@ -158,7 +170,7 @@ def taker(rows: Rows) -> Taker:
         if subset := _held(body, spans):
             return _put_held(rows, lane, body, place, _named(values, subset), number, rank)
         counted, epoch, length = (_whole(body[slice(*s)]) if s else 0 for s in (place.step, place.epoch, place.length))
-        step = count(place.kind, counted, epoch, length, lane.epochs)
+        step = count(place.kind, counted, epoch, length, lane)
         if place.kind == "epoch" and lane.batches and rows.last_step is not None:
             step = lane.epochs.end(step) or rows.last_step
             values = {
@@ -196,7 +208,7 @@ def quick(rows: Rows) -> Taker:
             return False
         values = {key: text.value(tokens[place], unit) for key, place, unit in recipe.values}
         rank = line.rank if line.rank is not None else text.rank_said(line.body)
-        rows.add(count(recipe.kind, step, epoch, length, lane.epochs), values, number, rank, line.body)
+        rows.add(count(recipe.kind, step, epoch, length, lane), values, number, rank, line.body)
         return True
 
     return take
@@ -215,6 +227,7 @@ class _Lane:
 
     def __init__(self) -> None:
         self.epochs, self.batches = EpochSteps(), False
+        self.heading: int | None = None  # the epoch of a line `Epoch 3/10` above the rows
         self.recipes: dict[str, _Recipe] = {}
 
     def learn(self, body: str, place: Place, spans: dict[str, tuple[int, int, str | None]]) -> None:
@@ -231,6 +244,11 @@ class _Lane:
 def _lane(rows: Rows) -> _Lane:
     lane: _Lane = rows.memo.setdefault("loose", _Lane())
     return lane
+
+
+def headed(rows: Rows, epoch: int) -> None:
+    """The lines from here on stand below a heading of this epoch."""
+    _lane(rows).heading = epoch
 
 
 def _blank(hit: re.Match[str]) -> str:
@@ -278,7 +296,7 @@ def _put_held(
     rows: Rows, lane: _Lane, body: str, place: Place, values: dict[str, float], number: int, rank: int | None
 ) -> bool:
     """A row of held-out data: at its own step, else at the end of its epoch; its single batches are left out."""
-    if place.kind == "batch":
+    if place.kind == "batch" or (place.kind == "part" and lane.heading is not None):
         return True
     step = _whole(body[slice(*place.step)])
     if place.kind == "epoch" and lane.batches:
@@ -293,7 +311,7 @@ def _put_held(
 def _alone(rows: Rows, number: int, line: text.Line) -> bool:
     """`validation loss: 3.2` without a step belongs to the last row."""
     body = line.body
-    if rows.last_step is None or len(body) > 200 or not _EVAL.search(body):
+    if rows.last_step is None or len(body) > 200 or not (_EVAL.search(body) or _HELD.search(body)):
         return False
     spans = text.pair_spans(body)
     values = {key: text.value(body[start:end], unit) for key, (start, end, unit) in spans.items()}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -35,6 +36,7 @@ _FAULTS = frozenset(
         "nccl",
     }
 )
+_MILLISECONDS = re.compile(r"(?:^|[^a-z])(?:ms|msecs?|milliseconds?)(?:[^a-z]|$)", re.IGNORECASE)
 _STEP_TIME_SAMPLE = 200  # rows of which the median step time is taken
 
 
@@ -109,6 +111,7 @@ def run_size(run: Run) -> RunSize:
     if times is not None and len(times):
         sample = times.values[times.finite][:_STEP_TIME_SAMPLE]
         seconds = float(np.median(sample)) if len(sample) else 0.0
+        seconds /= 1000 if _MILLISECONDS.search(times.raw) else 1
     default = RunSize()
     known = bool(gpus or seconds > 0)
     return RunSize(gpus or default.gpus, seconds if 0 < seconds < 3600 else default.step_seconds, known)
