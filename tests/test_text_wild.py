@@ -156,6 +156,12 @@ SHAPES: dict[str, tuple[str, dict[str, Points]]] = {
         "[05/01 10:01:00 my.events]:  eta: 1:19:31  epoch/iter: 1/399  total_loss: 8.75  lr: 2.02e-05\n",
         {"loss": [(199, 9.75), (399, 8.75)]},
     ),
+    "rates in brackets": (
+        "22-05-01 10:00:00.123 - INFO: [train..][epoch:  0, iter:     100, lr:(2.500e-01,)] [eta: 1 day, 3:02:01, time "
+        "(data): 0.345 (0.001)] l_pix: 5.0000e-01 \n"
+        "22-05-01 10:00:30.123 - INFO: <epoch:  0, iter:     200, lr:1.250e-01> l_pix: nan \n",
+        {"loss": [(100, 0.5), (200, NAN)], "lr": [(100, 0.25), (200, 0.125)]},
+    ),
     "the development set after an epoch": (
         "epoch 1 - iter 10/20 - loss 0.75 - lr: 0.1\nEPOCH 1 done: loss 0.5\nDEV : loss 0.25 - f1 0.8\n"
         "epoch 2 - iter 5/20 - loss 0.375 - lr: 0.1\n",

@@ -24,8 +24,8 @@ _UNITS = (
     r"|[TGP]?FLOPS?|[TGP]?FLOPs?)/?(?:s|sec|GPU|gpu)?(?:/GPU|/gpu)?|TFLOPs|it/s|s/it|sec/it"
 )
 _UNIT = rf"(?P<unit>{_UNITS}|(?: (?:ms|us|s|%|[kKMGT]i?B|W|MHz)(?![\w/])))?"  # glued, or one of a few apart
-_END = r"(?=$|[\s,;|)\]}'\"(]|\.(?:\s|$))"
-_WRAP = r"['\"]?\[?(?:np\.float\d+\(|tensor\()?['\"]?"
+_END = r"(?=$|[\s,;|>)\]}'\"(]|\.(?:\s|$))"
+_WRAP = r"['\"]?[\[(]?(?:np\.float\d+\(|tensor\()?['\"]?"
 PAIR = re.compile(
     rf"(?P<key>[A-Za-z_][\w./@+\-]*(?:\[\w+\])?)['\"]?(?P<paren> ?\([^()|=]{{1,14}}\))?\s*(?P<sep>[:=])\s*{_WRAP}"
     rf"(?P<num>{NUM}){_UNIT}{_END}"
