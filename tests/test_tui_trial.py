@@ -41,7 +41,7 @@ def test_what_it_did_not_mend_is_known_and_undone(monkeypatch: pytest.MonkeyPatc
     async def walk() -> None:
         async with terminal(LARGE) as t:
             await open_offer(t, monkeypatch)
-            assert "try at once" in t.text and "mends with 60" in t.text
+            assert "try at once" in t.text and "works with 60" in t.text
             await t.press("r")
             assert t.page == "TryDialog"
             await t.press("2")
@@ -81,7 +81,7 @@ def test_without_an_offer_it_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
             t.app.open_files(("run.csv",))
             await t.until(lambda: t.app.desk is not None)
             await t.press("r")
-            assert t.page == "DiagnosisPage" and any("better tried" in n.message for n in t.app._notifications)
+            assert t.page == "DiagnosisPage" and any("worth trying" in n.message for n in t.app._notifications)
 
     run(walk())
 
