@@ -73,7 +73,7 @@ def test_a_known_incident_is_not_told_again(library: Library, tmp_path: Path) ->
     known = one.look()
     assert [h.kind for h in known] == ["reading", "known"] and one.alerts() == [("instant-nan", 201)]
     assert known[1].incidents == 1 and known[1].alert["number"] == 1
-    assert "told before" in happening_lines(known[1], words("en"))[0]
+    assert "reported before" in happening_lines(known[1], words("en"))[0]
     assert "仍在继续" in happening_lines(known[1], words("zh"))[0]
 
 
