@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import struct
 
-from playbook.readers.tfrecord import masked_crc_of
+from playbook.readers.stores.tfrecord import masked_crc_of
 
 
 def varint(value: int) -> bytes:

@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 
 from playbook.readers import merge, walk
-from playbook.readers.follow import Growing
-from playbook.readers.history import LIMIT
-from playbook.readers.pieces import HELD
+from playbook.readers.live.follow import Growing
+from playbook.readers.live.history import LIMIT
+from playbook.readers.live.pieces import HELD
 from playbook.series import Run
 from playbook.workflow.watching.live import Follower
 

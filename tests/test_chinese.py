@@ -43,7 +43,7 @@ _PARTS = {  # the rest of the sentence is put together in the same place; the wh
     "{}counters fell between the snapshots: the driver was loaded anew or they were reset",
     "{}the last snapshot has fewer counters than the one before and was not taken",
 }  # fmt: skip
-_SILENT = ("workflow/learning/", "monitor/", "readers/nvidia_smi")  # words of ui.yaml; a log; what the tool prints
+_SILENT = ("workflow/learning/", "monitor/", "readers/machine/")  # words of ui.yaml; a log; what the tool prints
 
 
 @pytest.fixture(scope="module")

@@ -8,7 +8,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from playbook.readers import csv_alike, csv_plain, digits
+from playbook.readers.tables import csv_alike, csv_plain, digits
 
 NAMES = ("step", "note", "loss", "grad_norm", "lr", "epoch")
 WANTED = ("step", "loss", "grad_norm", "lr", "epoch")

@@ -14,9 +14,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from playbook.errors import PlaybookError
-from playbook.readers import csv_bulk, csv_plain, csv_table, digits, read, source
+from playbook.readers import read, source
 from playbook.readers.base import RunBuilder
 from playbook.readers.source import Source
+from playbook.readers.tables import csv_bulk, csv_plain, csv_table, digits
 
 FLOATS = st.floats(width=64)
 NUMBERS = st.one_of(
@@ -228,7 +229,7 @@ def test_a_clean_table_is_never_read_line_by_line(tmp_path: Path, monkeypatch: p
         f"{n},{2 + n / 997!r},{'nan' if n % 5 else '-inf'},{'' if n % 2 else n},gpu {n}\r\n" for n in range(3000)
     )
     path.write_text("step,loss,grad_norm,eval_loss,note\r\n" + body, newline="")
-    from playbook.readers.csv_rows import Rows
+    from playbook.readers.tables.csv_rows import Rows
 
     monkeypatch.setattr(Rows, "line", lambda *_: pytest.fail("a line was read for itself"))
     run = read([path])

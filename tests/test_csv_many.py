@@ -16,7 +16,8 @@ from test_csv_bulk import FAULTS, FEW, _fault
 from playbook import readers
 from playbook.errors import PlaybookError
 from playbook.probes import fleet, fleet_engines
-from playbook.readers import csv_many, read
+from playbook.readers import read
+from playbook.readers.tables import csv_many
 from playbook.workflow.fleet import files as fleet_files
 from playbook.workflow.fleet import rows as fleet_rows
 

@@ -15,9 +15,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from playbook.errors import PlaybookError
-from playbook.readers import cells, json_columns, json_lines, tensorboard, tfrecord
 from playbook.readers.base import RunBuilder, number
+from playbook.readers.documents import cells, json_columns, json_lines
 from playbook.readers.source import Source
+from playbook.readers.stores import tensorboard, tfrecord
 from tests.event_files import event, frame, simple, tensor, varint, version
 
 Number = Callable[[random.Random], object]

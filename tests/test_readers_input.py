@@ -303,7 +303,7 @@ def test_rows_with_long_texts(tmp_path: Path, long: range, first: bool) -> None:
 
 
 def test_a_row_without_end_is_left_out_and_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from playbook.readers import json_lines
+    from playbook.readers.documents import json_lines
 
     monkeypatch.setattr(json_lines, "MAX_ROW", 4 << 20)
     endless = rows(2.5, 2.4) + '{"step": 2, "text": "' + "x" * (6 << 20) + '", "loss": 9.0}\n' + rows(2.3, start=3)
@@ -397,7 +397,7 @@ def test_large_tables_with_something_in_the_middle(
     text += middle + "".join(f"{i},{2.5 - i / 1e4},0.2,y\r\n" for i in range(2000))
     path = write(tmp_path / "a.csv", text)
     small = read([path])
-    from playbook.readers import csv_table
+    from playbook.readers.tables import csv_table
 
     monkeypatch.setattr(csv_table, "_LARGE", 1)
     large = read([path])
@@ -427,7 +427,8 @@ def test_large_files_read_as_small_ones(kind: str, way: str, tmp_path: Path, mon
             text += [f'{{"step": {step}, "loss": "n/a", "rank": 1, "opt": {{"grad_norm": 3.5}}}}\n']
     path = write(tmp_path / f"a.{kind}", "".join(text) + ("3000,2." if kind == "csv" else '{"step": 3000, "lo'))
     small = read([path])
-    from playbook.readers import csv_table, json_columns, json_lines
+    from playbook.readers.documents import json_columns, json_lines
+    from playbook.readers.tables import csv_table
 
     if way == "duckdb":
         monkeypatch.setattr(json_columns, "read", lambda source, builder: False)

@@ -9,8 +9,9 @@ import pytest
 
 from playbook.errors import PlaybookError
 from playbook.knowledge.loader import Book
-from playbook.readers import claim, text_log
+from playbook.readers import claim
 from playbook.readers.base import RunBuilder
+from playbook.readers.logs import text_log
 from playbook.readers.source import Source
 from tests.reading import parsed
 

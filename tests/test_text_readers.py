@@ -13,8 +13,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from playbook.errors import PlaybookError
-from playbook.readers import megatron_columns, read, readers, text_log
+from playbook.readers import read, readers
 from playbook.readers.base import RunBuilder
+from playbook.readers.logs import megatron_columns, text_log
 from tests.reading import logged, parsed, samples
 
 MINE = (

@@ -109,7 +109,7 @@ def test_each_byte_is_read_once_and_a_new_file_goes_on(tmp_path: Path, monkeypat
     path = tmp_path / "live.csv"
     path.write_text(HEAD + rows(0, 300))
     read: list[int] = []
-    from playbook.readers.tap import Tap
+    from playbook.readers.live.tap import Tap
 
     inner = Tap.more
 

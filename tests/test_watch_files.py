@@ -17,10 +17,10 @@ from playbook import readers
 from playbook.errors import PlaybookError
 from playbook.knowledge.loader import Book
 from playbook.readers import walk
-from playbook.readers.follow import LINES, RECORDS, Growing
-from playbook.readers.history import LIMIT, History, Track
-from playbook.readers.pieces import HELD, Text
-from playbook.readers.tap import Tap
+from playbook.readers.live.follow import LINES, RECORDS, Growing
+from playbook.readers.live.history import LIMIT, History, Track
+from playbook.readers.live.pieces import HELD, Text
+from playbook.readers.live.tap import Tap
 from playbook.workflow.ingest import look
 from playbook.workflow.watching.live import Follower
 from tests import live_kit as kit

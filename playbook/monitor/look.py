@@ -13,7 +13,7 @@ from playbook import detectors
 from playbook.detectors import INCIDENT, LASTING, PASSING
 from playbook.engine.tables import SHAPE
 from playbook.readers.base import RunBuilder
-from playbook.readers.history import History
+from playbook.readers.live.history import History
 from playbook.series import Run
 from playbook.workflow.ingest import look
 from playbook.workflow.watching.alarm import Alarm

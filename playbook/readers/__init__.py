@@ -22,39 +22,39 @@ from playbook.readers.names import plain, rank_in, table
 from playbook.readers.source import Source, spool_stdin
 from playbook.series import FileReport, Run
 
-# One line a format: the module in this folder. They are imported on first use and must be quick to import.
+# One line a format: the module, by its room. They are imported on first use and must be quick to import.
 TABLE: tuple[str, ...] = (
-    "trainer_state",
-    "tensorboard",
-    "wandb_binary",
-    "parquet",
-    "sqlite_store",
-    "json_lines",
-    "csv_table",
-    "json_document",
-    "mlflow",
-    "run_config",
-    "job_script",
-    "python_config",
-    "megatron",
-    "hf_print",
-    "fairseq",
-    "torchtitan",
-    "litgpt",
-    "olmo",
-    "mm_text",
-    "lightning_bar",
-    "deepspeed",
-    "nanogpt",
-    "kernel_log",
-    "nvidia_smi_q",
-    "nvidia_smi",
-    "dcgm",
-    "ethtool",
-    "infiniband",
-    "fabric_manager",
-    "nccl_log",
-    "text_log",
+    "documents.trainer_state",
+    "stores.tensorboard",
+    "stores.wandb_binary",
+    "stores.parquet",
+    "stores.sqlite_store",
+    "documents.json_lines",
+    "tables.csv_table",
+    "documents.json_document",
+    "stores.mlflow",
+    "settings.run_config",
+    "settings.job_script",
+    "settings.python_config",
+    "logs.megatron",
+    "logs.hf_print",
+    "logs.fairseq",
+    "logs.torchtitan",
+    "logs.litgpt",
+    "logs.olmo",
+    "logs.mm_text",
+    "logs.lightning_bar",
+    "logs.deepspeed",
+    "logs.nanogpt",
+    "machine.kernel_log",
+    "machine.nvidia_smi_q",
+    "machine.nvidia_smi",
+    "machine.dcgm",
+    "machine.ethtool",
+    "machine.infiniband",
+    "machine.fabric_manager",
+    "logs.nccl_log",
+    "logs.text_log",
 )
 
 # Formats of the machine's own files: they have no loss, and silence in them is good news.
@@ -151,7 +151,7 @@ def _alike(
     """(how many of `items` were looked at, builders of those that hold a table as `before` does, by their place)."""
     if reader.NAME != "csv" or before.name == "-":
         return 0, {}
-    from playbook.readers import csv_many
+    from playbook.readers.tables import csv_many
 
     like = csv_many.pattern(before, builder)
     return (0, {}) if like is None else csv_many.read(items, like, builder.rename, builder.step_column)

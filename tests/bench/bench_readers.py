@@ -63,7 +63,7 @@ def write_digits(path: Path, rows: int) -> None:
 
 def write_events(path: Path, scalars: int) -> None:
     """One tag, the bytes that TensorFlow writes (steps of three varint bytes, so that all records are alike)."""
-    from playbook.readers.tfrecord import masked_crc
+    from playbook.readers.stores.tfrecord import masked_crc
 
     rows = min(scalars, 2_000_000)
     steps = np.arange(20_000, 20_000 + rows, dtype=np.uint32)
@@ -115,7 +115,7 @@ def warm() -> None:
     import duckdb  # noqa: F401
 
     from playbook import readers
-    from playbook.readers import columnar, json_columns, names  # noqa: F401
+    from playbook.readers import columnar, names  # noqa: F401
 
     readers.readers()
     names.table()

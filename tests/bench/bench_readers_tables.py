@@ -67,7 +67,7 @@ def write_ranks(folder: Path, ranks: int) -> None:
 
 
 def ours(path: Path) -> Callable[[], object]:
-    import playbook.readers.csv_many  # noqa: F401 - imports are not timed, as those of the peer are not
+    import playbook.readers.tables.csv_many  # noqa: F401 - imports are not timed, as those of the peer are not
     from playbook import readers
     from playbook.readers import names
 

@@ -17,8 +17,8 @@ from pathlib import Path
 
 import numpy as np
 
-from playbook.readers import megatron, text_log
 from playbook.readers.base import RunBuilder
+from playbook.readers.logs import megatron, text_log
 from playbook.readers.source import Source
 
 RATIO = 3.0  # at least this much faster

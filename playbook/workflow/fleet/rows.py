@@ -12,9 +12,10 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from playbook.probes.fleet_engines import File, Files, Rows
-from playbook.readers import csv_many, csv_plain, pages
-from playbook.readers.csv_rows import Column
+from playbook.readers import pages
 from playbook.readers.table_shape import Shape
+from playbook.readers.tables import csv_many, csv_plain
+from playbook.readers.tables.csv_rows import Column
 from playbook.readers.walk import Found
 
 _BLOCK = 1 << 20  # bytes read together

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from playbook.engine.observe import foreign
-from playbook.readers.known_settings import KNOWN
+from playbook.readers.settings.known_settings import KNOWN
 from playbook.series import Setting
 from playbook.workflow.preflight.findings import Found, shown
 from playbook.workflow.preflight.names import NAMES

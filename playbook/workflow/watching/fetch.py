@@ -25,7 +25,7 @@ from playbook.probes import host, prometheus
 from playbook.probes.prometheus import Samples
 from playbook.readers import merge, walk
 from playbook.readers.base import Reader, RunBuilder
-from playbook.readers.follow import Held
+from playbook.readers.live.follow import Held
 from playbook.workflow.ingest import look
 
 BACK = 6 * 3600.0  # seconds before now that are asked for unless told otherwise

@@ -10,10 +10,10 @@ from collections.abc import Mapping, Sequence
 
 from playbook.errors import PlaybookError, Problem
 from playbook.readers import merge, walk
-from playbook.readers.follow import Growing
-from playbook.readers.history import LEAST, LIMIT, POINTS
-from playbook.readers.pieces import HELD
-from playbook.readers.tap import Position
+from playbook.readers.live.follow import Growing
+from playbook.readers.live.history import LEAST, LIMIT, POINTS
+from playbook.readers.live.pieces import HELD
+from playbook.readers.live.tap import Position
 from playbook.series import Run
 
 BYTES = 32 << 20  # of text that is held, of all files together

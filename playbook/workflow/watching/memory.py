@@ -21,7 +21,7 @@ import numpy as np
 from playbook import places
 from playbook.errors import PlaybookError, reason
 from playbook.findings import Evidence
-from playbook.readers.tap import Position
+from playbook.readers.live.tap import Position
 from playbook.series import Origin, Run
 from playbook.workflow.watching.alarm import Told
 from playbook.workflow.watching.live import Follower

@@ -1,0 +1,1 @@
+"""JSON: lines, documents, the states of trainers."""

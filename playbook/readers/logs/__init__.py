@@ -1,0 +1,1 @@
+"""Logs in text: what each trainer prints, and what any log may hold."""

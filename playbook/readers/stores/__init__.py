@@ -1,0 +1,1 @@
+"""Binary and database files: TensorBoard, Weights & Biases, MLflow, SQLite, parquet."""

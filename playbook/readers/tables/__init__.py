@@ -1,0 +1,1 @@
+"""Delimited text: CSV and TSV, by columns where the file allows it."""
