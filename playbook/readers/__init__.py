@@ -75,6 +75,11 @@ def readers() -> tuple[Reader, ...]:
     return tuple(_module(name) for name in TABLE)
 
 
+def named(name: str) -> Reader:
+    """The reader module of this name, whatever its room. Raises `KeyError` where the table has none."""
+    return _module({place.rpartition(".")[2]: place for place in TABLE}[name])
+
+
 def claim(head: bytes, path: Path, likely: Reader | None = None) -> Reader | None:
     """The reader with the highest score for this content (the first of the table among equals), None if all say 0.
 

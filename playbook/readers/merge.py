@@ -53,7 +53,7 @@ def merged(parts: list[Part], refused: list[FileReport]) -> Run:
 
 def _one_script(parts: list[Part]) -> None:
     """Of several job scripts in a folder none is known to be that of the run: their settings are left out."""
-    scripts = [builder for found, builder, reader in parts if found.inside and reader.NAME == "script"]
+    scripts = [builder for found, builder, _ in parts if found.inside and builder.reader == "script"]
     for builder in scripts if len(scripts) > 1 else ():
         builder.config.clear()
         builder.settings.clear()

@@ -25,7 +25,10 @@ from tests.fuzz.inputs import made
 _SECONDS = 20  # of one input
 _MEMORY = 400 << 10  # KiB of new memory that one input may take
 _BATCH = 1_000  # inputs of one process
-_LARGE_WAYS = {"csv": ("csv_table",), "jsonl": ("json_lines",)}  # readers with another way for large files
+_LARGE_WAYS = {
+    "csv": ("tables.csv_table",),
+    "jsonl": ("documents.json_lines",),
+}  # readers with another way for large files
 
 
 class Hang(BaseException):

@@ -6,7 +6,6 @@ is evidence with source `probe` and the command or query that it came from. What
 
 from __future__ import annotations
 
-import importlib
 import re
 import time
 from collections.abc import Callable, Iterable, Sequence
@@ -17,6 +16,7 @@ from typing import cast
 
 import numpy as np
 
+from playbook import readers
 from playbook.engine.tables import SHAPE
 from playbook.errors import PlaybookError, Problem
 from playbook.findings import Evidence
@@ -139,7 +139,7 @@ def _read(raw: host.Raw) -> merge.Part:
     """One output, by the reader of its format."""
     builder = RunBuilder(raw.shown, raw.command.reader)
     found = walk.Found(Path(raw.shown.replace("/", "_")), raw.shown, True)
-    reader = cast(Reader, importlib.import_module(f"playbook.readers.{raw.command.reader}"))
+    reader = readers.named(raw.command.reader)
     text = raw.text if raw.text.endswith("\n") else raw.text + "\n"
     reader.read(Held(found.path, raw.shown, data=text.encode("utf-8", "replace")), builder)
     return found, builder, reader
