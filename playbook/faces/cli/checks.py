@@ -182,7 +182,7 @@ def preflight(config: tuple[str, ...], as_json: bool, packs: tuple[Path, ...]) -
     click.echo("\n" + ", ".join(f"{count} {current().say(state)}" for state, count in told.items()))
     unknown = [v for v in verdicts if v.state == "unknown"]
     if unknown:
-        say(f"\nnot said by the configuration ({len(unknown)}):")
+        say(f"\nnot said by the configuration, or nothing to say against it ({len(unknown)}):")
         for verdict in unknown:
             click.echo(f"  [ ] {verdict.text}")
     return int(bad)
