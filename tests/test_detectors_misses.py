@@ -415,3 +415,10 @@ def test_a_loss_near_zero_is_judged_by_its_kind(raw: str, doubted: bool) -> None
     made = replace(made, series={key: replace(one, raw=raw) for key, one in made.series.items()})
     (scanned,) = scan(made, ["abnormally_low"])
     assert any(f.confidence >= 0.5 for f in scanned.findings) is doubted
+
+
+@pytest.mark.parametrize(("optimizer", "absurd"), [("AdamW", True), ("DAdaptAdam", False), ("prodigy", False)])
+def test_a_rate_of_one_is_usual_where_the_optimizer_finds_it_by_itself(optimizer: str, absurd: bool) -> None:
+    t = np.arange(400)
+    made = run(t, {"loss": falling(400), "lr": np.ones(400)}, config={"optimizer": optimizer})
+    assert ("absurd" in kinds(made, "lr_value")) is absurd

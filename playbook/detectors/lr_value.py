@@ -34,6 +34,8 @@ ABSURD = 1.0
 # Adam's step is about the learning rate in every coordinate, whatever the gradient: 1e-4 to 3e-4 at 7B (D3-par-2), up
 # to a few thousandths in tiny models.
 ADAPTIVE = ("adam", "lamb", "adan", "sophia")
+# They find the rate by themselves; what is logged multiplies it and is 1 as a rule (Defazio and Mishchenko 2023).
+SELF_TUNING = ("dadapt", "d-adapt", "d_adapt", "prodigy")
 ABSURD_ADAPTIVE, HIGH_ADAPTIVE, TINY_ADAPTIVE = 0.05, 0.01, 3e-6
 SHORT_RAMP, USUAL_RAMP = 0.005, 0.01  # of the planned steps (D3-par-1: 1 to 2 %)
 LEAST = 3  # rows
@@ -112,7 +114,7 @@ def _adaptive(shared: Shared) -> str:
     """The name of the optimizer where the configuration names one that normalises its step; else ""."""
     for key in ("optim", "optimizer", "optimizer_name", "optimizer_type", "opt"):
         name = str(shared.settings.get(key, "")).lower()
-        if any(kind in name for kind in ADAPTIVE):
+        if any(kind in name for kind in ADAPTIVE) and not any(kind in name for kind in SELF_TUNING):
             return name
     return ""
 
