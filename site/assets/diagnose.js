@@ -12,6 +12,7 @@
   const root = document.getElementById("diagnosis");
   const start = document.getElementById("start");
   const ask = root.querySelector(".dg-ask");
+  const aid = root.querySelector(".dg-aid");
   const side = root.querySelector(".dg-causes");
   const verdict = root.querySelector(".dg-verdict");
   const trail = root.querySelector(".dg-trail");
@@ -207,16 +208,18 @@
     }
   }
 
-  function links(title, ids) {
+  function links(title, ids, heading = "h3") {
     const list = el("ul", { class: "links" });
     ids.forEach((id) => list.append(el("li", {}, el("a", { href: `${up}fixes/${id}.html` }, texts.fixes[id]))));
-    return [el("h3", {}, title), list];
+    return [el(heading, {}, title), list];
   }
 
   const WHY = { tooLittle: "tooLittle", nothingExplains: "nothingExplains", several: "several", contradicts: "contradicts", nothingLeft: "nothingLeft" };
 
   function showVerdict(d) {
     verdict.replaceChildren();
+    // Before the causes: it holds whatever the cause is.
+    aid.replaceChildren(...(d.firstAid.length ? links(say.firstAid, d.firstAid.slice(0, 3), "h2") : []));
     if (d.healthy) {
       verdict.append(el("p", {}, say.healthy));
       return;
@@ -224,7 +227,6 @@
     const word = d.decided ? say.decided : say.undecided;
     const why = d.decided || !WHY[d.why] ? "" : ` — ${say[WHY[d.why]]}`;
     verdict.append(el("p", {}, el("strong", {}, word), why));
-    if (d.firstAid.length) verdict.append(...links(say.firstAid, d.firstAid.slice(0, 3)));
     if (d.fixes.length) verdict.append(...links(say.fixes, d.fixes.slice(0, 4)));
   }
 
