@@ -11,6 +11,7 @@ from typing import Any
 from playbook.errors import PlaybookError
 from playbook.readers import text
 from playbook.readers.base import RunBuilder
+from playbook.readers.machine.lines import whole_lines
 from playbook.readers.source import Source
 
 NAME = "dcgm"
@@ -100,13 +101,7 @@ def _read_text(source: Source, builder: RunBuilder) -> None:
             builder.event(failing[0][1], "gpu-diagnostic", failing[0][0])
             failing.clear()
 
-    for number, raw, whole in source.marked_lines():
-        line = text.clean(raw).rstrip()
-        if not whole:
-            builder.problem(
-                number, "the last line has no line end and may be cut; no number of it was taken", code="cut"
-            )
-            break
+    for number, line in whole_lines(source, builder):
         if hit := _HEADER.match(line):
             header = hit[1].split()
         elif header and (hit := _ROW.match(line)):

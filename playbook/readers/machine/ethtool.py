@@ -8,6 +8,7 @@ from pathlib import Path
 from playbook.readers import text
 from playbook.readers.base import RunBuilder
 from playbook.readers.machine import counters
+from playbook.readers.machine.lines import whole_lines
 from playbook.readers.source import Source
 
 NAME = "ethtool"
@@ -29,13 +30,8 @@ def sniff(head: bytes, path: Path) -> int:
 def read(source: Source, builder: RunBuilder) -> None:
     shots: list[counters.Snapshot] = []
     port = ""
-    for number, raw, whole in source.marked_lines():
-        line = text.clean(raw).rstrip()
-        if not whole and line.strip():
-            builder.problem(
-                number, "the last line has no line end and may be cut; no number of it was taken", code="cut"
-            )
-        elif _HEAD.match(line):
+    for number, line in whole_lines(source, builder):
+        if _HEAD.match(line):
             shots.append(counters.Snapshot(port, number))
         elif shots and len(line) < 200 and (hit := _PAIR.match(line)):
             shots[-1].values.setdefault(hit["key"], (int(hit["value"]), number))

@@ -9,6 +9,7 @@ from pathlib import Path
 from playbook.readers import text
 from playbook.readers.base import RunBuilder
 from playbook.readers.machine import counters
+from playbook.readers.machine.lines import whole_lines
 from playbook.readers.source import Source
 
 NAME = "infiniband"
@@ -42,13 +43,8 @@ def read(source: Source, builder: RunBuilder) -> None:
     ports: list[_Port] = []
     shots: list[counters.Snapshot] = []
     adapter, kind = "", ""
-    for number, raw, whole in source.marked_lines():
-        line = text.clean(raw).rstrip()
-        if not whole and line.strip():
-            builder.problem(
-                number, "the last line has no line end and may be cut; no number of it was taken", code="cut"
-            )
-        elif hit := _CA.match(line):
+    for number, line in whole_lines(source, builder):
+        if hit := _CA.match(line):
             adapter, kind = hit[1], ""
         elif (hit := _CA_PORT.match(line)) and adapter:
             ports.append(_Port(f"{adapter} port {hit[1]}", number, kind))

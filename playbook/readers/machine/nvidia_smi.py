@@ -12,6 +12,7 @@ from pathlib import Path
 
 from playbook.readers import text
 from playbook.readers.base import RunBuilder
+from playbook.readers.machine.lines import whole_lines
 from playbook.readers.source import Source
 
 NAME = "nvidia_smi"
@@ -81,13 +82,8 @@ def read(source: Source, builder: RunBuilder) -> None:
         take = _dmon(builder)
     else:
         take = _table(builder)
-    for number, raw, whole in source.marked_lines():
-        line = text.clean(raw).rstrip()
-        if not whole and line:
-            builder.problem(
-                number, "the last line has no line end and may be cut; no number of it was taken", code="cut"
-            )
-        elif line:
+    for number, line in whole_lines(source, builder):
+        if line:
             take(number, line)
 
 

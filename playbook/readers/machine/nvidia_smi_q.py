@@ -12,6 +12,7 @@ from pathlib import Path
 
 from playbook.readers import text
 from playbook.readers.base import RunBuilder
+from playbook.readers.machine.lines import whole_lines
 from playbook.readers.source import Source
 
 NAME = "nvidia_smi_q"
@@ -66,13 +67,7 @@ def read(source: Source, builder: RunBuilder) -> None:
         values.clear()
         sections.clear()
 
-    for number, raw, whole in source.marked_lines():
-        line = text.clean(raw).rstrip()
-        if not whole:
-            builder.problem(
-                number, "the last line has no line end and may be cut; no number of it was taken", code="cut"
-            )
-            break
+    for number, line in whole_lines(source, builder):
         if _HEAD.match(line):
             put()
             index = -1
