@@ -15,7 +15,7 @@ from playbook.engine import belief as belief_module
 from playbook.engine import diagnosis as diagnosis_module
 from playbook.engine import value as value_module
 from playbook.engine.belief import posterior
-from playbook.engine.diagnosis import diagnose
+from playbook.engine.diagnosis import IDLE_GAIN, diagnose
 from playbook.engine.explain import contradiction, leader
 from playbook.engine.observe import flatten, from_config, lookup, observe
 from playbook.engine.tables import SLIP, Tables, compile_book
@@ -189,7 +189,7 @@ def test_learned_counts_move_the_words(tiny: Book) -> None:
     assert learned.likelihood[h, k] > 3 * plain.likelihood[h, k]
 
 
-def test_gain_is_expected_entropy_drop(tiny: Book, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_gain_without_temperature_is_expected_entropy_drop(tiny: Book, monkeypatch: pytest.MonkeyPatch) -> None:
     """Brute force: for a signal in a group of its own, the mean entropy after each outcome, by the single causes."""
     monkeypatch.setattr(value_module, "TEMPERATURE", 1.0)
     tables = compile_book(tiny, {})
@@ -208,6 +208,18 @@ def test_gain_is_expected_entropy_drop(tiny: Book, monkeypatch: pytest.MonkeyPat
     assert gains(tables, now, {"loss-shape", "grad-norm-before"})["tied-to-samples"] == pytest.approx(
         expected, abs=1e-9
     )
+
+
+def test_what_would_upset_a_sure_belief_is_worth_asking_for(real_book: Book) -> None:
+    """A loss that drifts after a resume while the rate leaves its schedule: was the schedule restored at all?"""
+    tables = compile_book(real_book)
+    seen = [ev("loss-shape", "resume-drift"), ev("lr-leaves-schedule", "yes"), ev("present-at-first-step", "no")]
+    now = posterior(tables, [*seen, ev("precision", "fp16"), ev("task", "fine-tuning")])
+    assert now.by_class.max() > 0.85
+    check = "resume-scheduler-restored"
+    assert gains(tables, now, {e.signal for e in now.used})[check] > IDLE_GAIN
+    plan = diagnose(real_book, tables, now.used).plan
+    assert check in [option.signal for option in plan]
 
 
 def test_cost_grows_with_the_run(tiny: Book) -> None:

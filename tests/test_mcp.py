@@ -96,8 +96,8 @@ def test_the_next_question_changes_with_the_answers(library: Library, run: Path)
 
 def test_a_repair_that_is_better_tried_is_told(library: Library, run: Path) -> None:
     """With its title and how its success shows, by both tools alike."""
-    answers = {"loss-scale-before": "falls", "loss-shape": "silent-degradation", "parallelism": "tensor",
-               "precision": "fp16", "present-at-first-step": "no"}  # fmt: skip
+    answers = {"loss-shape": "resume-drift", "lr-phase": "restart", "precision": "fp32", "parallelism": "single",
+               "grad-norm-before": "normal"}  # fmt: skip
     expected = diagnosed(library, answers).trial
     assert expected is not None, "choose another moment"
     server = served(library, run)

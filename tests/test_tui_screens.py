@@ -132,7 +132,7 @@ SCREENS: dict[str, Walk] = {
     "trial": with_run("r"),
     "answered": with_run("1"),
     "where-it-leads": with_run("w"),
-    "verdict": with_run("1", "2", "d", "d", "d", "d"),
+    "verdict": with_run("1", "2", "d", "d", "d", "d", "v"),
     "healthy": keys("3"),
     "evidence": with_run("E", "down", "enter"),
     "explain": with_run("e"),

@@ -34,8 +34,8 @@ UNUSUAL = 0.2
 # at this one it ends.
 CERTAIN = 0.99
 # Bits, and bits per minute, below which asking on is idle.
-IDLE_GAIN = 0.003
-IDLE_RATE = 0.0001
+IDLE_GAIN = 0.01
+IDLE_RATE = 0.0003
 
 
 @dataclass(frozen=True, slots=True)

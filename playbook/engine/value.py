@@ -1,8 +1,8 @@
 """What to look at next: the observation that tells most about the cause for what it costs.
 
-Value is the expected drop of entropy (bits) over classes of causes; cost is a person's minutes, the waiting time of a
-control run and its GPU-hours. One rerun answers every signal of its cluster; a signal of a group that is already known
-is worth less, as in the posterior.
+Value is how far the answer is expected to move the belief over classes of causes (bits, Lindley 1956); cost is a
+person's minutes, the waiting time of a control run and its GPU-hours. One rerun answers every signal of its cluster; a
+signal of a group that is already known is worth less, as in the posterior.
 """
 
 from __future__ import annotations
@@ -88,21 +88,25 @@ def cost_of(signal: Signal, size: RunSize, clusters_done: Collection[str] = ()) 
 
 
 def gains(tables: Tables, belief: Belief, known: Collection[str]) -> dict[str, float]:
-    """Expected drop of class entropy in bits, for every signal that is not known."""
+    """Expected divergence of the classes after from before, in bits, for every signal that is not known.
+
+    Without a temperature this is the expected drop of entropy. With one the two part: a surprise that unsettles a
+    sure belief raises the entropy, and asking is worth most where such a belief is wrong.
+    """
     weights = _weights(belief)  # [h + 1], the last one is "not in the book"
-    prior_entropy = _entropy(np.append(belief.by_class, belief.unknown)[:, None])[0]
+    before = np.append(belief.by_class, belief.unknown)[:, None]
     discount = _exponents(tables, known)
     table = np.vstack([tables.likelihood, tables.background[None, :]])
     predictive = weights @ table  # [k]
     tempered = table ** discount[None, :]
     joint = weights[:, None] * tempered
     classes = np.vstack([np.add.reduceat(joint[:-1], tables.class_start, axis=0), joint[-1:]])
-    after = _entropy(classes / np.maximum(classes.sum(axis=0), 1e-300))
+    moved = _divergence(classes / np.maximum(classes.sum(axis=0), 1e-300), before)
     result: dict[str, float] = {}
     told = told_signals(tables, belief.used)
     for signal, where in tables.columns.items():
         if signal not in known:
-            bits = max(0.0, float(prior_entropy - predictive[where] @ after[where]))
+            bits = max(0.0, float(predictive[where] @ moved[where]))
             result[signal] = OTHER_THAN_TOLD * bits if signal in told else bits
     return result
 
@@ -139,9 +143,9 @@ def _exponents(tables: Tables, known: Collection[str]) -> np.ndarray:
     return found
 
 
-def _entropy(p: np.ndarray) -> np.ndarray:
-    """Bits, over axis 0."""
-    return -(p * np.log2(np.maximum(p, 1e-300))).sum(axis=0)
+def _divergence(p: np.ndarray, q: np.ndarray) -> np.ndarray:
+    """Of p from q in bits (Kullback and Leibler 1951), over axis 0."""
+    return (p * (np.log2(np.maximum(p, 1e-300)) - np.log2(np.maximum(q, 1e-300)))).sum(axis=0)
 
 
 def options(

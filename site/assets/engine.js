@@ -158,10 +158,11 @@
     return [...keys].sort((a, b) => a - b).map((key) => [Math.floor(key / n), key % n]);
   }
 
-  function entropy(ps) {
+  // Of p from q in bits (Kullback and Leibler).
+  function divergence(p, q) {
     let sum = 0;
-    for (const p of ps) sum += p * Math.log2(Math.max(p, 1e-300));
-    return -sum;
+    for (let c = 0; c < p.length; c++) sum += p[c] * (Math.log2(Math.max(p[c], 1e-300)) - Math.log2(Math.max(q[c], 1e-300)));
+    return sum;
   }
 
   // The discount that a further signal of a group would have.
@@ -173,10 +174,10 @@
     return (others + 1) ** -k.discount / k.temperature;
   }
 
-  // Expected drop of class entropy in bits for every signal that is not known: Map.
+  // Expected divergence of the classes after from before in bits for every signal that is not known: Map.
   function gains(tables, belief, known) {
     const { k } = tables;
-    const before = entropy([...belief.byClass, belief.unknown]);
+    const before = [...belief.byClass, belief.unknown];
     const sizes = groupSizes(tables, known);
     const n = tables.causes.length;
     const found = new Map();
@@ -185,7 +186,7 @@
       if (known.has(name)) return;
       const exponent = discount(k, sizes.get(signal.group) || 0);
       const tempered = signal.rows.map((row) => row.map((x) => x ** exponent));
-      let left = before;
+      let bits = 0;
       for (let o = 0; o < signal.outcomes.length; o++) {
         const classes = new Float64Array(tables.classes.length + 1);
         let predictive = 0;
@@ -201,10 +202,10 @@
         const outside = belief.unknown * signal.background[o] ** exponent;
         classes[tables.classes.length] = outside;
         total = Math.max(total + outside, 1e-300);
-        left -= predictive * entropy(classes.map((x) => x / total));
+        bits += predictive * divergence(classes.map((x) => x / total), before);
       }
       const settled = signal.outcomes.some((_, o) => told(signal, o, states));
-      found.set(name, Math.max(0, left) * (settled ? k.otherThanTold : 1));
+      found.set(name, Math.max(0, bits) * (settled ? k.otherThanTold : 1));
     });
     return found;
   }
