@@ -18,7 +18,7 @@ CHANCE = (5, 50, 95)  # per cent of the repetitions that lie below
 Z_90 = 1.6449  # standard normal, two-sided 90 %
 
 
-def reliability(stated: Sequence[float], right: Sequence[bool], bins: int = BINS) -> list[dict[str, float]]:
+def reliability(stated: Sequence[float], right: Sequence[float], bins: int = BINS) -> list[dict[str, float]]:
     """The reliability diagram: per bin of equal width of the stated probability, how often it came true."""
     chances, hits = np.array(stated, float), np.array(right, float)
     place = _bins(chances, bins)

@@ -177,20 +177,13 @@ def weak_spots(answers: Iterable[Answer], among: Iterable[str], last: int = 20, 
 
 def calibration(answers: Iterable[Answer], bins: int = BINS) -> list[dict[str, float]]:
     """Stated probabilities in bins of equal width: how often what was said came true."""
-    rows: list[dict[str, float]] = []
+    from playbook.workflow.calibration import reliability  # numpy, which the cards do not need
+
     told = [(a.stated, a.truth) for a in answers if a.stated is not None and a.truth is not None]
-    for k in range(bins):
-        inside = [(s, t) for s, t in told if k / bins <= s < (k + 1) / bins or (k == bins - 1 and s >= 1)]
-        if inside:
-            rows.append(
-                {
-                    "from": k / bins,
-                    "answers": len(inside),
-                    "stated": round(sum(s for s, _ in inside) / len(inside), 4),
-                    "came_true": round(sum(t for _, t in inside) / len(inside), 4),
-                }
-            )
-    return rows
+    return [
+        {"from": row["from"], "answers": row["cases"], "stated": row["confidence"], "came_true": row["accuracy"]}
+        for row in reliability([stated for stated, _ in told], [truth for _, truth in told], bins)
+    ]
 
 
 def brier(answers: Iterable[Answer]) -> float | None:
