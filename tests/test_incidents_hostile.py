@@ -45,9 +45,8 @@ VALUE = st.recursive(
 
 
 @pytest.fixture(scope="module")
-def store() -> Store:
-    folder = Path(tempfile.mkdtemp())
-    return open_store(f"sqlite:///{folder}/x.db")
+def store(tmp_path_factory: pytest.TempPathFactory) -> Store:
+    return open_store(f"sqlite:///{tmp_path_factory.mktemp('hostile')}/x.db")
 
 
 def places(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:

@@ -508,17 +508,17 @@ def test_a_family_of_layers_is_its_highest_member(tmp_path: Path) -> None:
     assert series.values[0] == 12 and math.isnan(series.values[1]) and series.values[2] == 14
 
 
-def test_reading_stays_light_for_small_files() -> None:
+def test_reading_stays_light_for_small_files(tmp_path: Path) -> None:
     """No heavy import for a small table or JSON: duckdb alone would cost more than the reading."""
     import subprocess
 
     code = (
-        "import sys, tempfile, pathlib; from playbook.readers import read\n"
-        "p = pathlib.Path(tempfile.mkdtemp()) / 'a.csv'\n"
-        "p.write_text('step,loss\\n1,2.5\\n2,2.4\\n'); read([p]); print(sorted({'duckdb', 'pandas', 'rich', 'sqlmodel',"
+        "import sys; from playbook.readers import read\n"
+        "read([sys.argv[1]]); print(sorted({'duckdb', 'pandas', 'rich', 'sqlmodel',"
         "'networkx', 'textual', 'pydantic', 'zstandard'} & set(sys.modules)))"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    path = write(tmp_path / "a.csv", "step,loss\n1,2.5\n2,2.4\n")
+    done = subprocess.run([sys.executable, "-c", code, path], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
 
 
