@@ -68,6 +68,12 @@ def test_every_command_has_help(command: str) -> None:
     assert len(result.output.split()) > 15 and command in text()
 
 
+@pytest.mark.parametrize("path", MODULES, ids=lambda p: str(p.relative_to(PACKAGE)))
+def test_what_is_read_as_a_number_is_asked_for_decimals(path: Path) -> None:
+    """`"²".isdigit()` is true, and `int("²")` raises: what `int` can read is what `isdecimal` says."""
+    assert ".isdigit(" not in path.read_text("utf-8")
+
+
 def test_every_command_that_a_text_names_is_there() -> None:
     """In hints, comments, the book, the site and the README: `playbook WORD` and, of a group, `playbook WORD WORD`."""
     import click

@@ -311,8 +311,8 @@ def test_a_person_plays_to_the_end(drill: Drill) -> None:
     bad = str(next(n for n, f in enumerate(repairs, 1) if f not in right))
     good = str(next(n for n, f in enumerate(repairs, 1) if f in right))
     out = Typist(
-        [aid, "?", "l experiment", "1", "lower-lr-removes-it", "l nonsense", "blah", "e", "s", f"s {wrong}", "s 99",
-         f"s {truth}", bad, good]
+        ["①", aid, "?", "l experiment", "²", "s ②", "1", "lower-lr-removes-it", "l nonsense", "blah", "e", "s",
+         f"s {wrong}", "s 99", f"s {truth}", bad, good]
     )  # fmt: skip
     game = drill_loop.play(drill, out, Words())
     assert game.solved and game.mended

@@ -272,7 +272,7 @@ def test_a_choice_by_number_letter_or_text(choice: Card) -> None:
     assert not marked.right and marked.score == 0 and marked.why == choice.options[wrong].why
 
 
-@pytest.mark.parametrize("said", ["", "0", "9", "the", "12"])
+@pytest.mark.parametrize("said", ["", "0", "9", "the", "12", "²"])
 def test_what_is_no_choice_is_said_to_be_none(choice: Card, said: str) -> None:
     with pytest.raises(PlaybookError, match="no choice"):
         mark(choice, said)
@@ -657,7 +657,7 @@ def test_the_daily_limit_on_the_command_line(store: str, capsys: pytest.CaptureF
 
 def test_a_spoken_answer_is_ticked_by_the_speaker(cards: dict[str, Card]) -> None:
     card = cards["written:loss-spike-clipping"]
-    out = Typist(["It bounds the step", "and that is all.", ".", "2"])
+    out = Typist(["It bounds the step", "and that is all.", ".", "2, ②"])
     sat = ask_interview([(card, False)], None, (), out, Words())[0]
     assert sat.mark.covered == ("What it does", "Delay") and sat.reply.count("\n") == 1
     assert [p.label for p in sat.missing] == ["What it leaves", "As a test"]

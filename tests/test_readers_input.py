@@ -110,6 +110,13 @@ def test_a_folder_without_anything_readable_says_so(tmp_path: Path) -> None:
         read([tmp_path])
 
 
+def test_files_whose_names_hold_digits_that_are_no_number(tmp_path: Path) -> None:
+    """`²` is a digit to `str.isdigit` and no number to `int`."""
+    for name in ("1²3.csv", "143.csv", "rank②.csv"):
+        write(tmp_path / name, CSV)
+    assert read([tmp_path]).metrics
+
+
 def test_globs_and_the_same_file_twice(tmp_path: Path) -> None:
     write(tmp_path / "a.csv", CSV)
     run = read([str(tmp_path / "*.csv"), tmp_path / "a.csv"])

@@ -63,7 +63,7 @@ def _read(out: Console, w: Words) -> str:
 def _state(reply: str, outcomes: list[str]) -> str | None:
     unsure = "?" if reply.endswith("?") and len(reply) > 1 else ""
     word = reply.rstrip("?")
-    if word.isdigit() and 1 <= int(word) <= len(outcomes):
+    if word.isdecimal() and 1 <= int(word) <= len(outcomes):
         return outcomes[int(word) - 1] + unsure
     fitting = [o for o in outcomes if o == word] or [o for o in outcomes if word and o.startswith(word)]
     return fitting[0] + unsure if len(fitting) == 1 else None

@@ -157,7 +157,7 @@ def processes() -> list[str]:
     if shutil.which("nvidia-smi") is None:
         return []
     words = _start(command, list(command.forms[0])).text.split()
-    return sorted({word for word in words if word.isdigit()}, key=int)[:64]
+    return sorted({word for word in words if word.isdecimal()}, key=int)[:64]
 
 
 def _plain(name: str) -> bool:

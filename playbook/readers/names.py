@@ -126,7 +126,7 @@ def _look_up(name: str) -> tuple[str, tuple[int, int, str]] | None:
             return metric, (0, place, name)
     for place, (pattern, metric) in enumerate(known.patterns):
         if pattern.match(name):
-            member = "".join(part.zfill(6) if part.isdigit() else part for part in re.split(r"(\d+)", name))
+            member = "".join(part.zfill(6) if part.isdecimal() else part for part in re.split(r"(\d+)", name))
             return metric, (1, place, member)
     return None
 

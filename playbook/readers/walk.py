@@ -62,7 +62,7 @@ def files(given: Iterable[str | Path]) -> list[Found]:
 
 def natural(text: str) -> list[tuple[int, str]]:
     """A sorting key that counts: `log.2` before `log.10`."""
-    return [(int(part) if part.isdigit() else -1, part) for part in re.split(r"(\d+)", text)]
+    return [(int(part) if part.isdecimal() else -1, part) for part in re.split(r"(\d+)", text)]
 
 
 def numbered(name: str) -> tuple[str, int] | None:
@@ -78,7 +78,7 @@ def rank_of(path: Path, top: Path | None = None) -> int | None:
         if hit := _RANK.search(part):
             return int(hit[1])
     for before, part in pairwise(parts):
-        if _ATTEMPT.match(before) and part.isdigit():
+        if _ATTEMPT.match(before) and part.isdecimal():
             return int(part)
     return None
 

@@ -112,7 +112,7 @@ def _choose(choices: list[str], game: Game, out: Console, w: Words, question: st
         reply = ask(out, w("a number, or nothing to go on"))
         if not reply:
             return None
-        if reply.isdigit() and 1 <= int(reply) <= len(choices):
+        if reply.isdecimal() and 1 <= int(reply) <= len(choices):
             return choices[int(reply) - 1]
         if reply in game.drill.book.fixes:
             return reply
@@ -128,7 +128,7 @@ def _aid(game: Game, out: Console, w: Words) -> None:
 
 
 def _look(game: Game, reply: str, shown: list[str], out: Console, w: Words) -> None:
-    name = shown[int(reply) - 1] if reply.isdigit() and 1 <= int(reply) <= len(shown) else reply
+    name = shown[int(reply) - 1] if reply.isdecimal() and 1 <= int(reply) <= len(shown) else reply
     if name not in game.drill.book.signals:
         near = looks(game, reply)
         if len(near) != 1:
@@ -144,7 +144,7 @@ def _look(game: Game, reply: str, shown: list[str], out: Console, w: Words) -> N
 
 def _suspect(game: Game, rest: str, out: Console, w: Words) -> None:
     suspects = game.drill.suspects
-    name = suspects[int(rest) - 1] if rest.isdigit() and 1 <= int(rest) <= len(suspects) else rest
+    name = suspects[int(rest) - 1] if rest.isdecimal() and 1 <= int(rest) <= len(suspects) else rest
     if game.suspect(name):
         out.print(Text(w("The trial ends the incident: that was it."), style="bold green"))
         return

@@ -140,7 +140,7 @@ def _ticks(card: Card, text: str, out: Console, w: Words) -> tuple[str, ...]:
     for number, point in enumerate(rest, 1):
         out.print(Text(f"  {number} {point.label}: {point.text}"))
     reply = ask(out, w("numbers, or nothing")) or ""
-    chosen = {int(n) for n in reply.replace(",", " ").split() if n.isdigit()}
+    chosen = {int(n) for n in reply.replace(",", " ").split() if n.isdecimal()}
     return tuple(p.label for number, p in enumerate(rest, 1) if number in chosen)
 
 

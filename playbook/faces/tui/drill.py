@@ -143,7 +143,7 @@ class Drills(Page):
     def _typed(self, event: Line.Submitted) -> None:
         text = event.value.strip()
         known = {drill.code for _, drill in self.drills}
-        if text.isdigit() and text not in known:
+        if text.isdecimal() and text not in known:
             self._make("", int(text))
         elif text:
             self._make(text, 0)

@@ -106,7 +106,7 @@ def _symptom(session: Session, out: Console, w: Words) -> None:
         if not text:
             return
         try:
-            chosen = names[int(text) - 1] if text.isdigit() and 0 < int(text) <= len(names) else text
+            chosen = names[int(text) - 1] if text.isdecimal() and 0 < int(text) <= len(names) else text
             session.answer(SHAPE, chosen, free=True)
             return
         except PlaybookError as error:

@@ -244,7 +244,7 @@ class Welcome(Page):
 
     def on_key(self, event: Any) -> None:
         """A digit names a symptom."""
-        if event.character and event.character.isdigit() and not isinstance(self.focused, Line):
+        if event.character and event.character.isdecimal() and not isinstance(self.focused, Line):
             place = int(event.character) - 1
             if self.top.library is None and self.top.book_error is None:
                 self.top.later(lambda: self._digit(place))

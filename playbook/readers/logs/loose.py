@@ -139,7 +139,7 @@ def _torn(hits: list[re.Match[str]]) -> bool:
 def _whole(shown: str) -> int:
     """The whole number of a span; raises ValueError where it is none."""
     shown = shown.replace(",", "")
-    return int(shown) if shown.isdigit() else int(shown.removesuffix("." + "0" * (len(shown) - shown.find(".") - 1)))
+    return int(shown) if shown.isdecimal() else int(shown.removesuffix("." + "0" * (len(shown) - shown.find(".") - 1)))
 
 
 @lru_cache(maxsize=8192)
@@ -161,7 +161,7 @@ def taker(rows: Rows) -> Taker:
             return False
         place = found(body)
         if place is None:
-            if line.rank is not None and shown.lstrip()[:1].isdigit():  # "250: train loss 3.1": no label of srun
+            if line.rank is not None and shown.lstrip()[:1].isdecimal():  # "250: train loss 3.1": no label of srun
                 return _put(rows, line.rank, text.pairs(body), number, None, shown)
             return _alone(rows, number, line)
         spans = text.pair_spans(body, place.row)
@@ -256,11 +256,11 @@ def _blank(hit: re.Match[str]) -> str:
     shown = hit[0]
     return (
         "0"
-        if shown.isdigit()
+        if shown.isdecimal()
         else "0,0"
         if "," in shown
         else "0.0"
-        if shown[-1].isdigit() or shown[-1] == "."
+        if shown[-1].isdecimal() or shown[-1] == "."
         else "nan"
     )
 

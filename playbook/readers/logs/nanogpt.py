@@ -105,7 +105,7 @@ def _quick(shown: str) -> bool:
         "step" in shown
         or "iter " in shown
         or " loss" in shown
-        or shown[:1].isdigit()
+        or shown[:1].isdecimal()
         or shown[:2] == "s:"
         or "Hella" in shown
     )

@@ -104,7 +104,7 @@ def _tests(rows: Rows) -> Taker:
         if hit := _TIMES.match(rest):
             rows.add(state["step"], {"nccl_busbw": float(hit["bus"])}, number)
             state["open"] = 0
-            if hit["wrong"].isdigit() and int(hit["wrong"]):
+            if hit["wrong"].isdecimal() and int(hit["wrong"]):
                 builder.event(
                     f"nccl-tests: {hit['wrong']} wrong values: {rest.strip()}", "nccl-test", number, state["step"]
                 )

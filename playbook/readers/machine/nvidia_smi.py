@@ -121,7 +121,7 @@ def _query(builder: RunBuilder) -> Callable[[int, str], None]:
             return
         row = dict(zip(header, cells, strict=True))
         label = row.get("index") or row.get("gpu_index")
-        if label is not None and label.isdigit():
+        if label is not None and label.isdecimal():
             gpu = int(label[:6])
         else:
             name = row.get("uuid") or row.get("gpu_uuid") or row.get("pci.bus_id") or row.get("gpu_bus_id") or ""
@@ -171,7 +171,7 @@ def _dmon(builder: RunBuilder) -> Callable[[int, str], None]:
                 extra[0] = len(line[1:].split()) - len(header)
             return
         cells = line.split()[extra[0] :]
-        if len(cells) != len(header) or not cells[0].isdigit():
+        if len(cells) != len(header) or not cells[0].isdecimal():
             return
         gpu = int(cells[0][:6])
         step = samples.of(gpu)
@@ -198,7 +198,7 @@ def _table(builder: RunBuilder) -> Callable[[int, str], None]:
         if hit := _FIRST.match(line):
             gpu = int(hit[1][:6])
             at[:] = [(gpu, samples.of(gpu))]
-            if hit[3].isdigit():
+            if hit[3].isdecimal():
                 builder.add(at[0][1], {"ecc_errors": float(hit[3])}, number, gpu)
         elif at and (hit := _SECOND.match(line)):
             gpu, step = at.pop()

@@ -162,7 +162,7 @@ def _directives(text: str) -> list[Entry]:
                 name, value = "gpus_per_node", hit[2].rsplit(":", 1)[-1] if hit[2].startswith("gpu") else ""
             else:
                 value = hit[2].rsplit(":", 1)[-1]
-            if name and value.isdigit():
+            if name and value.isdecimal():
                 found.append((f"slurm.{name}", int(value), line))
     return found
 

@@ -151,5 +151,5 @@ def _command_line(args: list[str]) -> Iterator[tuple[str, Any]]:
             value = "true" if following.startswith("--") else following
         plain: Any = {"true": True, "True": True, "false": False, "False": False}.get(value, value)
         if isinstance(plain, str) and (found := number(plain)) is not None:
-            plain = int(plain) if plain.isdigit() else found
+            plain = int(plain) if plain.isdecimal() else found
         yield name.lstrip("-").lower().replace("-", "_"), plain

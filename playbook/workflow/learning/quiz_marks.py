@@ -62,7 +62,7 @@ def mark(card: Card, reply: str, ticks: Collection[str] = ()) -> Mark:
 def _choice(card: Card, reply: str) -> Mark:
     text = reply.strip().lower().rstrip(".)")
     fitting = [k for k, o in enumerate(card.options) if o.text.lower().startswith(text)] if text else []
-    if text.isdigit() and 1 <= int(text) <= len(card.options):
+    if text.isdecimal() and 1 <= int(text) <= len(card.options):
         index = int(text) - 1
     elif len(text) == 1 and "a" <= text < chr(ord("a") + len(card.options)):
         index = ord(text) - ord("a")
@@ -179,7 +179,7 @@ def _said(flat: str, word: str) -> bool:
         return word in flat
     if re.search(rf"(?<![a-z0-9]){re.escape(word)}(?![a-z0-9])", flat):
         return True
-    if len(word) < SLIP_LETTERS or any(c.isdigit() for c in word):
+    if len(word) < SLIP_LETTERS or any(c.isdecimal() for c in word):
         return False  # 1e-6 and 1e-8 are no slips of one another
     from rapidfuzz.distance import OSA
 

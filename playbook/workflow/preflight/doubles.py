@@ -112,7 +112,7 @@ def meant_by(word: str) -> str | None:
 
 def _slip(word: str, near: str) -> bool:
     """One letter dropped, doubled, changed or swapped (two in a long name); never a digit, a plural or a whole part."""
-    if any(sign.isdigit() for sign in set(word) ^ set(near)) or word.rstrip("s") == near.rstrip("s"):
+    if any(sign.isdecimal() for sign in set(word) ^ set(near)) or word.rstrip("s") == near.rstrip("s"):
         return False
     parts, others = word.split("_"), near.split("_")
     if len(parts) != len(others):

@@ -220,8 +220,8 @@ def _owner(one: Samples) -> tuple[str, str]:
 
 def _ranks(series: Sequence[Samples]) -> dict[tuple[str, str], int]:
     """Numbers of the GPUs: those of the host where there is one host, else host after host."""
-    owners = sorted({_owner(one) for one in series}, key=lambda o: (o[0], int(o[1]) if o[1].isdigit() else 0, o[1]))
-    if len({name for name, _ in owners}) == 1 and all(gpu.isdigit() for _, gpu in owners):
+    owners = sorted({_owner(one) for one in series}, key=lambda o: (o[0], int(o[1]) if o[1].isdecimal() else 0, o[1]))
+    if len({name for name, _ in owners}) == 1 and all(gpu.isdecimal() for _, gpu in owners):
         return {owner: int(owner[1]) for owner in owners}
     return {owner: place for place, owner in enumerate(owners)}
 

@@ -194,7 +194,7 @@ def _post(url: str, body: bytes) -> tuple[str, bool, float] | None:
     except urllib.error.HTTPError as error:
         wait = error.headers.get("Retry-After", "")
         error.close()
-        seconds = min(float(wait), LONGEST_WAIT) if wait.isdigit() else 0.0
+        seconds = min(float(wait), LONGEST_WAIT) if wait.isdecimal() else 0.0
         return f"HTTP {error.code}", error.code in _LATER, seconds
     except (OSError, ValueError) as error:
         reason = getattr(error, "reason", error)
