@@ -132,8 +132,8 @@ def _tells_of_a_fault(book: Book, tables: Tables, item: Evidence) -> bool:
     """A plain yes to a question about a fault, or an outcome that is unusual; how a run is set up is no fault."""
     if item.signal == SHAPE or book.signals[item.signal].kind == "config":
         return False
-    column = tables.column(item.signal, item.state)
-    usual = 1.0 if column is None else float(tables.background[column])
+    background = tables.background[tables.columns[item.signal]]
+    usual = float(background[tables.outcomes[item.signal].index(item.state)])
     return usual <= UNUSUAL or (item.state == "yes" and usual <= 0.5)
 
 
