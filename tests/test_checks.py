@@ -283,3 +283,44 @@ def test_a_setting_is_known_by_its_words_not_by_its_letters() -> None:
     ]
     assert {d.area for d in found[3:]} == {"other"}
     assert config_differences(a, {**a, "bf16": 2, "optimizer": {"lr": 2}}, "learning rate")[0].key == "optimizer.lr"
+
+
+def test_a_hole_that_the_reference_has_as_well_is_no_departure() -> None:
+    metrics = curve()
+    metrics["loss"][500] = np.nan
+    metrics["grad_norm"][[20, 1990]] = np.inf
+    assert compare(run(metrics, STEPS), run(metrics, STEPS)).first is None
+    ended = curve()
+    ended["loss"][1200:] = np.nan
+    later = curve()
+    later["loss"][1500:] = np.nan
+    assert compare(run(ended, STEPS), run(later, STEPS)).first is None, "the reference was lost before"
+
+
+def test_one_loss_that_is_no_number_is_not_told_as_the_end() -> None:
+    other = curve()
+    other["loss"][500] = np.nan
+    first = compare(run(curve(), STEPS), run(other, STEPS)).first
+    assert first is not None and first.step == 500
+    assert "from step" not in first.because and "nan at step 500" in first.because
+
+
+def test_the_rank_that_departs_is_found_among_many() -> None:
+    def ranked(bad: int | None) -> Run:
+        loss = curve()["loss"][:100]
+        values = {rank: loss + (rank == bad) * (np.arange(100) >= 60) for rank in range(100)}
+        return Run({("loss", r): Series("loss", r, STEPS[:100], v, None, Origin("m.csv")) for r, v in values.items()})
+
+    first = compare(ranked(None), ranked(80)).first
+    assert first is not None and (first.rank, first.step) == (80, 60)
+    assert "1 of 100 ranks" in first.because
+
+
+@pytest.mark.parametrize(("bad", "said"), [([0], "at step 1000"), ([0, 1], "at step 1000"), ([0, 300], "at step 1000")])
+def test_a_first_loss_that_is_no_number_speaks_of_what_was_loaded(bad: list[int], said: str) -> None:
+    """It is computed before any update; that it mends itself is no reason to say that it lasts."""
+    loss = cut(curve(2), 1000, 1400)[0]["loss"]
+    loss[bad] = np.nan
+    check = next(c for c in verify(before(), after(loss=loss)) if c.name == "loss")
+    assert check.status == "failed" and check.causes[0] == "checkpoint-corrupt"
+    assert said in check.because and "from step" not in check.because

@@ -14,7 +14,6 @@ METRICS = ("loss", "grad_norm", "lr", "loss_scale", "throughput", "eval_loss")
 NEAREST = {"lr": 0, "loss_scale": 1, "grad_norm": 2, "loss": 3, "eval_loss": 4, "throughput": 5}
 # Settings that explain best what departs first.
 AREA_OF = {"lr": "learning rate", "loss_scale": "precision", "throughput": "parallelism"}
-RANKS_MOST = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +64,7 @@ def _nothing_shared(reference: Run, run: Run) -> tuple[str, str]:
 def _of_metric(name: str, reference: Run, run: Run, paired: bool) -> Departure | None:
     """The departure of the job's series, or the earliest one of the ranks that both have."""
     ours, theirs = reference.by_rank(name), run.by_rank(name)
-    both = sorted(set(ours) & set(theirs))[:RANKS_MOST]
+    both = sorted(set(ours) & set(theirs))
     if (name, None) in reference.series or (name, None) in run.series or len(both) < 2:
         a, b = reference.one(name), run.one(name)
         return departure(name, a, b, paired) if a is not None and b is not None else None

@@ -37,6 +37,7 @@ FLOORS = {
     "loss_scale": (0.5, 3.0),
     "throughput": (0.10, 0.12),
 }
+NO_NUMBER_IS_A_FAULT = frozenset({"loss", "grad_norm", "eval_loss"})
 # What depends on the machine and its neighbours, not on the seed, is never equal for good.
 OF_THE_MACHINE = frozenset({"throughput"})
 
@@ -61,7 +62,7 @@ def departure(name: str, reference: Series, run: Series, paired: bool) -> Depart
     (sa, a), (sb, b) = clean(reference), clean(run)
     if not len(sa) or not len(run):
         return None
-    if broken := _not_finite(name, sa, a, run):
+    if name in NO_NUMBER_IS_A_FAULT and (broken := _not_finite(name, reference, run)):
         return broken
     inside = (sb >= sa[0]) & (sb <= sa[-1])
     if not inside.any():
@@ -85,20 +86,23 @@ def same_seed(reference: Series | None, run: Series | None) -> bool:
     return len(steps) >= TIED_ROWS and correlation(a[:200], b[:200]) > TIED
 
 
-def _not_finite(name: str, steps: np.ndarray, a: np.ndarray, run: Series) -> Departure | None:
-    """The run has no number any more where the reference has one."""
-    if name not in ("loss", "grad_norm", "eval_loss") or run.finite.all():
+def _not_finite(name: str, reference: Series, run: Series) -> Departure | None:
+    """The run has no number to its end, or its loss has none once, where the reference has one."""
+    steps, a = clean(reference)
+    own = ~run.finite & (run.steps >= steps[0]) & (run.steps <= steps[-1])
+    own &= ~np.isin(run.steps, reference.steps[~reference.finite])
+    good = np.flatnonzero(run.finite)
+    ended = int(good[-1]) + 1 if len(good) else 0
+    tail = ended + np.flatnonzero(own[ended:])
+    # single gradients that overflow are the business of a loss scaler, single losses are not
+    found = tail if len(tail) or name != "loss" else np.flatnonzero(own)
+    if not len(found):
         return None
-    bad = np.flatnonzero(~run.finite)
-    last_good = np.flatnonzero(run.finite)
-    # single overflows are the business of a loss scaler; what lasts or ends the run is not
-    ended = int(last_good[-1]) + 1 if len(last_good) else 0
-    index = ended if ended < len(run) else int(bad[0]) if name == "loss" else -1
-    if index < 0 or not steps[0] <= run.steps[index] <= steps[-1]:
-        return None
+    index = int(found[0])
     step = int(run.steps[index])
     value = float(a[np.searchsorted(steps, step, side="right") - 1])
-    what = f"{name} is {run.values[index]} from step {step} on, {value:.6g} in the reference"
+    when = f"from step {step} on" if len(tail) else f"at step {step}"
+    what = f"{name} is {run.values[index]} {when}, {value:.6g} in the reference"
     return Departure(name, step, value, float(run.values[index]), None, len(steps), what)
 
 

@@ -51,12 +51,9 @@ ECHO_ROWS = 20  # fewer rows recognise no samples
 def loss(seam: Seam) -> Check:
     before, after = seam.sides("loss")
     if seam.broken_at is not None:
-        what = f"loss is no number from step {seam.broken_at} on"
-        causes = (
-            (WEIGHTS[2], WEIGHTS[0], *UPDATE[1:2], UPDATE[0])
-            if seam.broken_at == seam.at or not len(after[0])
-            else UPDATE
-        )
+        when = f"at step {seam.broken_at}" if seam.mended else f"from step {seam.broken_at} on"
+        what = f"loss is no number {when}"
+        causes = (WEIGHTS[2], WEIGHTS[0], *UPDATE[1:2], UPDATE[0]) if seam.broken_at == seam.at else UPDATE
         return Check("loss", "failed", what, causes, 3.0)
     if len(after[0]) < FEW_AFTER:
         return Check("loss", "unknown", f"{len(after[0])} rows after the seam say nothing yet")

@@ -49,7 +49,8 @@ class Seam:
     last     last step of the run before it
     spacing  (before, after): steps from one logged loss to the next
     shift    what is added to AFTER's steps where its counter began again at zero, else 0
-    broken_at  first step of AFTER from which on its loss is no number, where that begins at once or is never mended
+    broken_at  first step of AFTER whose loss is no number, as logged, where that begins at once or is never mended
+    mended   a loss that was broken at once is a number again later
     """
 
     before: Run
@@ -59,6 +60,7 @@ class Seam:
     spacing: tuple[int, int]
     shift: int = 0
     broken_at: int | None = None
+    mended: bool = False
     pieces: dict[str, tuple[Points, Points]] = field(default_factory=dict)
 
     def sides(self, name: str) -> tuple[Points, Points]:
@@ -150,13 +152,13 @@ def find(before: Run, after: Run) -> Seam:
         raise PlaybookError(
             _where("AFTER", after), "has no finite loss after the resume", "look at it with `playbook ingest`"
         )
-    at, last = int(sa[0] if len(sa) else own.steps[0]), int(sb[-1])
+    at, last = int(own.steps.min()), int(sb[-1])
     spacing = (_spacing(sb), _spacing(sa))
     over = _starts_over(sb, at, spacing) and not _trained_again(pieces["loss"])
     shift = last + max(spacing[1], 1) - at if over else 0
     if shift:
         pieces = {name: (one, (two[0] + shift, two[1])) for name, (one, two) in pieces.items()}
-    return Seam(before, after, at, last, spacing, shift, bad, pieces)
+    return Seam(before, after, at, last, spacing, shift, bad, bool(own.finite[-1]), pieces)
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,7 +204,7 @@ def _rows(series: Series, low: int, high: int) -> Series:
 
 
 def _not_finite(series: Series) -> int | None:
-    """The step from which on the loss is no number: from the first row on, or until the end."""
+    """The step at which the loss is no number any more: at once, whatever comes then, or until the end."""
     good = np.flatnonzero(series.finite)
     if not len(series) or (len(good) == len(series)):
         return None
