@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import importlib.util
 import json
 import math
@@ -289,6 +290,45 @@ def test_a_cut_line_and_a_step_logged_twice_are_told(tmp_path: Path) -> None:
     said = {p.code: p.what for p in verdict.problems}
     assert "step 1200" in said["cut"] and "1 steps hold more values" in said["repeated"]
     assert verdict.extent.last_step == 1199 and verdict.affected is None
+
+
+@needs_ibis
+def test_cells_in_quotes_are_one_cell(tmp_path: Path) -> None:
+    """A comma inside a name is no end of it, and a cut line is known by its step wherever its quotes are."""
+    from playbook.workflow.fleet import judge
+
+    job(tmp_path, "")
+    for path in tmp_path.iterdir():
+        path.write_text(path.read_text().replace("step,loss", '"step","loss","note, in words"'))
+    torn = tmp_path / "rank3.csv"
+    torn.write_text(torn.read_text() + '"1200","9999')
+    verdict = judge([str(tmp_path)])
+    assert verdict.affected is None and verdict.extent.last_step == 1199
+    assert [p.code for p in verdict.problems] == ["cut"]
+
+
+@needs_ibis
+def test_a_column_without_a_number_is_one_clear_line(tmp_path: Path) -> None:
+    from playbook.workflow.fleet import judge
+
+    for rank in range(3):
+        (tmp_path / f"rank{rank}.csv").write_text("step,loss\n" + "".join(f"{s},\n" for s in range(50)))
+    with pytest.raises(PlaybookError, match="no rank has a value of loss"):
+        judge([str(tmp_path)])
+
+
+@pytest.mark.parametrize(
+    ("name", "packed"),
+    [("rank{}.csv", gzip.compress), ("rank{}.csv", lambda data: data.decode().encode("utf-16"))],
+    ids=["packed under a plain name", "utf-16"],
+)
+def test_what_no_engine_reads_is_told_before_it_is_asked(tmp_path: Path, name: str, packed) -> None:
+    from playbook.workflow.fleet import judge
+
+    for rank in range(3):
+        (tmp_path / name.format(rank)).write_bytes(packed(b"step,loss\n1,2\n2,2\n"))
+    with pytest.raises(PlaybookError, match=r"not parquet, CSV or JSON lines.*UTF-8.*ingest"):
+        judge([str(tmp_path)])
 
 
 @pytest.mark.parametrize(

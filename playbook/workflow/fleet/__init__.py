@@ -84,6 +84,8 @@ def judge(
             what = f"{extent.rows} rows of {extent.ranks} rank{'s' * (extent.ranks != 1)}: nothing to compare"
             raise PlaybookError(place, what, "name the files of all ranks, or use `playbook ingest`")
         reduced = fleet.reduce(engine, extent, rows)
+        if not reduced.count.any():
+            raise PlaybookError(place, f"no rank has a value of {metric}", f"name it with --map {metric}=COLUMN")
         return _verdict(engine, metric, extent, reduced, place, problems)
 
 
@@ -108,9 +110,10 @@ def _verdict(
     apart = fleet.robust_z(reduced.steps, (reduced.top - reduced.median) / scale)
     rows = fleet.window(engine, _stretches(reduced, apart, onset, extent.ranks))
     series: dict[tuple[str, int | None], Series] = {(metric, None): job}
-    ranks, starts = np.unique(rows["rank"], return_index=True)
-    for rank, low, high in zip(ranks.tolist(), starts, [*starts[1:], len(rows["rank"])], strict=True):
-        series[metric, rank] = Series(metric, rank, rows["step"][low:high], rows["x"][low:high], None, origin)
+    ranks, starts, counts = np.unique(rows["rank"], return_index=True, return_counts=True)
+    for rank, start, count in zip(ranks.tolist(), starts, counts, strict=True):
+        own = slice(start, start + count)
+        series[metric, rank] = Series(metric, rank, rows["step"][own], rows["x"][own], None, origin)
     scans = detectors.scan(Run(series), only=("ranks", "slow_rank"))
     findings = [f for scan in scans for f in scan.findings]
     if not findings and len(bad):

@@ -5,6 +5,7 @@ Only formats that an engine reads in parallel: parquet, CSV with a header line, 
 
 from __future__ import annotations
 
+import codecs
 import json
 import os
 from collections.abc import Mapping, Sequence
@@ -16,12 +17,15 @@ from playbook.errors import PlaybookError, Problem
 from playbook.probes.fleet_engines import File, Files
 from playbook.readers import columnar, names, walk
 from playbook.readers.source import Source
+from playbook.readers.table_shape import split
 from playbook.workflow.fleet import rows
 
 INGEST = "`playbook ingest` reads it"
 _DELIMITERS = ",\t;|"
 _TAIL = 1 << 14  # bytes looked at for the last line, and for the first
 _LINES = 2  # a table of thousands of columns is looked at more closely
+_PACKED = {".gz": b"\x1f\x8b", ".zst": b"\x28\xb5\x2f\xfd"}  # an engine unpacks what is named so
+_UTF16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 
 
 def describe(paths: Sequence[str], metric: str, rename: Mapping[str, str]) -> tuple[Files, list[Problem]]:
@@ -35,7 +39,8 @@ def describe(paths: Sequence[str], metric: str, rename: Mapping[str, str]) -> tu
         firsts[item.name] = head[: head.find(b"\n") + 1]
     fit = {kind: items for kind, items in kinds.items() if kind}
     if not fit:
-        raise PlaybookError(found[0].name, "is not parquet, CSV or JSON lines", INGEST)
+        what = "is not parquet, CSV or JSON lines in UTF-8 (packed: named .gz or .zst)"
+        raise PlaybookError(found[0].name, what, INGEST)
     kind, items = max(fit.items(), key=lambda pair: len(pair[1]))
     problems = [
         Problem(item.name, None, f"left out: the fleet is read from {kind} files", INGEST)
@@ -68,7 +73,7 @@ def describe(paths: Sequence[str], metric: str, rename: Mapping[str, str]) -> tu
 
 
 def _head(item: walk.Found) -> bytes:
-    """The first bytes of a file as text, whatever it is packed or encoded in; nothing for standard input."""
+    """The first bytes of a file, unpacked; nothing of what no engine reads, such as standard input or UTF-16."""
     if item.name == "-":
         return b""
     try:
@@ -80,6 +85,9 @@ def _head(item: walk.Found) -> bytes:
         start = head[:4]
         if start.isascii() and start[:1] not in (b"\0", b"\x1f", b"(", b""):  # not packed, no mark
             return head
+    packed = next((suffix for suffix, mark in _PACKED.items() if head.startswith(mark)), None)
+    if head.startswith(_UTF16) or (packed is not None and item.path.suffix.lower() != packed):
+        return b""
     return Source(item.path, item.name).head(_TAIL)
 
 
@@ -107,8 +115,8 @@ def _columns(item: walk.Found, kind: str) -> tuple[list[str], str]:
             return list(json.loads(first)), ","
         except ValueError:
             raise PlaybookError(item.name, "the first line is no JSON object", INGEST, 1) from None
-    delimiter = max(_DELIMITERS, key=first.count)
-    return [cell.strip().strip('"') for cell in first.split(delimiter)], delimiter
+    delimiter = max(_DELIMITERS, key=lambda sign: len(split(first, sign)))
+    return split(first, delimiter), delimiter
 
 
 def _chosen(where: str, columns: list[str], metric: str, rename: Mapping[str, str]) -> tuple[str, str | None, str]:
@@ -133,7 +141,7 @@ def _chosen(where: str, columns: list[str], metric: str, rename: Mapping[str, st
 
 def _torn(path: Path, step: str, columns: list[str], delimiter: str) -> int | None:
     """The step of a last line without an end: its last number may have lost digits. None for a whole file."""
-    if path.suffix in (".gz", ".zst"):
+    if path.suffix.lower() in _PACKED:
         return None
     with path.open("rb", buffering=0) as stream:
         size = os.fstat(stream.fileno()).st_size
@@ -142,9 +150,8 @@ def _torn(path: Path, step: str, columns: list[str], delimiter: str) -> int | No
             return None
         stream.seek(max(0, size - _TAIL))
         tail = stream.read(_TAIL)
-    cells = tail.rsplit(b"\n", 1)[-1].decode("utf-8", "replace").split(delimiter)
-    place = columns.index(step)
+    cells = split(tail.rsplit(b"\n", 1)[-1].decode("utf-8", "replace"), delimiter)
     try:
-        return int(float(cells[place]))
+        return int(float(cells[columns.index(step)]))
     except (IndexError, ValueError, OverflowError):
         return None  # no step, no row: the engine leaves it out itself
