@@ -146,6 +146,20 @@ def test_another_count_is_told_from_another_model_by_the_gradient(factor: float)
     assert judged(run(BEFORE), run(after))[1][0] != "loss-logged-wrongly"
 
 
+def test_a_level_that_is_that_of_a_fresh_model_leaves_both_open() -> None:
+    """3.3 times the loss is about where the run began, and no exact factor: weights first, the log still named."""
+    after = part(table(), SEAM, SEAM + 20)
+    after["loss"] *= 3.3
+    check = next(c for c in verify(run(BEFORE), run(after)) if c.name == "loss")
+    assert check.causes == ("wrong-weights-loaded", "checkpoint-incomplete", "loss-logged-wrongly")
+    assert "the gradient norm is as before" in check.because
+    for column in (after, before := part(table(), 0, SEAM)):
+        del column["grad_norm"]
+    check = next(c for c in verify(run(before), run(after)) if c.name == "loss")
+    assert check.causes[:2] == ("wrong-weights-loaded", "checkpoint-incomplete")
+    assert len(set(check.causes)) == len(check.causes)
+
+
 def test_another_batch_is_read_from_the_tokens() -> None:
     after = part(table(order=5), SEAM, 1500)
     after["tokens"] = BEFORE["tokens"][-1] + 1024.0 * (1 + np.arange(300))

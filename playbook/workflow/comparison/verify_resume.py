@@ -12,6 +12,7 @@ from typing import Literal
 
 from playbook.series import Run
 from playbook.workflow.comparison import resume_curves as curves
+from playbook.workflow.comparison import resume_samples as samples
 from playbook.workflow.comparison import resume_state as state
 from playbook.workflow.comparison.seam import Check, Seam, find
 
@@ -62,7 +63,7 @@ CHECKS: tuple[Callable[[Seam], Check], ...] = (
     curves.grad_norm,
     state.loss_scale,
     state.exposure,
-    curves.data,
+    samples.data,
     state.throughput,
     state.world,
 )
