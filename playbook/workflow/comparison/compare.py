@@ -9,9 +9,9 @@ from playbook.series import Run
 from playbook.workflow.comparison.departure import Departure, departure, same_seed
 from playbook.workflow.comparison.settings import ConfigDifference, config_differences
 
-METRICS = ("loss", "grad_norm", "lr", "loss_scale", "throughput", "eval_loss")
-# At one step the metric that is nearest to the cause comes first.
-NEAREST = {"lr": 0, "loss_scale": 1, "grad_norm": 2, "loss": 3, "eval_loss": 4, "throughput": 5}
+METRICS = ("loss", "grad_norm", "lr", "loss_scale", "throughput", "eval_loss")  # in the order of the report
+# The same by their distance from the cause: of what departs together the first one is told.
+NEAREST = ("lr", "loss_scale", "grad_norm", "loss", "eval_loss", "throughput")
 # Settings that explain best what departs first.
 AREA_OF = {"lr": "learning rate", "loss_scale": "precision", "throughput": "parallelism"}
 
@@ -31,18 +31,17 @@ class Comparison:
     @property
     def first(self) -> Departure | None:
         """The earliest departure; of those that are not told apart in time the metric nearest to the cause."""
-        real = [d for d in self.departures if d.step is not None]
+        real = [(d.step, d) for d in self.departures if d.step is not None]
         if not real:
             return None
-        earliest = min(d.step or 0 for d in real)
-        together = [d for d in real if (d.step or 0) - earliest <= 2 * max(d.blur for d in real)]
-        return min(together, key=lambda d: (NEAREST.get(d.metric, 9), d.step or 0))
+        earliest, blur = min(step for step, _ in real), max(d.blur for _, d in real)
+        together = [(step, d) for step, d in real if step - earliest <= 2 * blur]
+        return min(together, key=lambda one: (NEAREST.index(one[1].metric), one[0]))[1]
 
 
 def compare(reference: Run, run: Run) -> Comparison:
     """Compare two runs. Raises `PlaybookError` where they share no metric at any step."""
-    name = "loss" if reference.one("loss") is not None and run.one("loss") is not None else None
-    paired = same_seed(reference.one(name), run.one(name)) if name else False
+    paired = same_seed(reference.one("loss"), run.one("loss"))
     departures = [found for metric in METRICS if (found := _of_metric(metric, reference, run, paired)) is not None]
     if not departures:
         raise PlaybookError("compare", *_nothing_shared(reference, run))

@@ -29,6 +29,7 @@ ROWS_A_BIN = 5
 LASTING_BINS = 3
 LAG = 0.2  # share of the steps so far by which one seed may learn earlier than another
 START_SHARE = 0.02  # of the level at the start: differences below are no matter
+TINY = 1e-300  # keeps a division by a value of 0 finite
 # Relative differences below which nothing is said: of two runs of one seed, of two seeds.
 FLOORS = {
     "loss": (0.01, 0.06),
@@ -58,7 +59,7 @@ class Departure:
 
 
 def departure(name: str, reference: Series, run: Series, paired: bool) -> Departure | None:
-    """How one metric departs; None where the two have no steps in common."""
+    """How one metric of `METRICS` departs; None where the two have no steps in common."""
     (sa, a), (sb, b) = clean(reference), clean(run)
     if not len(sa) or not len(run):
         return None
@@ -80,7 +81,7 @@ def same_seed(reference: Series | None, run: Series | None) -> bool:
     steps, a, b = aligned(reference, run)
     if len(steps) < 2:
         return False
-    off = np.abs(a - b) / np.maximum(np.abs(a), np.finfo(float).tiny)
+    off = np.abs(a - b) / np.maximum(np.abs(a), TINY)
     if off[:2].max() <= 1e-4 or (len(off) >= LASTING and off[:LASTING].max() <= SAME):
         return True
     return len(steps) >= TIED_ROWS and correlation(a[:200], b[:200]) > TIED
@@ -107,6 +108,7 @@ def _not_finite(name: str, reference: Series, run: Series) -> Departure | None:
 
 
 def _rate(sa: np.ndarray, a: np.ndarray, sb: np.ndarray, b: np.ndarray) -> Departure:
+    """The learning rate has no noise and no seed: any other schedule is a departure."""
     off = off_schedule((sa, a), (sb, b))
     index = _first_lasting(off, AT_THE_END)
     if index is None:
@@ -117,7 +119,8 @@ def _rate(sa: np.ndarray, a: np.ndarray, sb: np.ndarray, b: np.ndarray) -> Depar
 
 
 def _row_by_row(name: str, steps: np.ndarray, a: np.ndarray, b: np.ndarray) -> Departure:
-    scale = np.maximum(np.abs(a), np.finfo(float).tiny)
+    """Two runs of one seed, at their common steps."""
+    scale = np.maximum(np.abs(a), TINY)
     off = (b - a) / scale
     equal = np.abs(off) <= SAME
     head = len(equal) if equal.all() else int(np.argmin(equal))
@@ -147,9 +150,10 @@ def _sudden(off: np.ndarray, head: int, a: np.ndarray) -> bool:
 
 
 def _beyond_drift(name: str, off: np.ndarray, a: np.ndarray, b: np.ndarray) -> int | None:
-    floor = FLOORS.get(name, (0.05, 0.2))[0]
-    matters = np.maximum(floor, START_SHARE / 2 * abs(float(np.median(a[:3]))) / np.maximum(np.abs(a), 1e-300))
-    spread = max(noise(a), noise(b)) * np.sqrt(2) / np.maximum(np.abs(a), 1e-300)
+    """First row of a difference that rounding does not grow to: large in every row, or lasting on the average."""
+    floor = FLOORS[name][0]
+    matters = np.maximum(floor, START_SHARE / 2 * abs(float(np.median(a[:3]))) / np.maximum(np.abs(a), TINY))
+    spread = max(noise(a), noise(b)) * np.sqrt(2) / np.maximum(np.abs(a), TINY)
     large = _first_lasting(np.abs(off) > np.maximum(DEVIATIONS * spread, matters), AT_THE_END)
     size = min(WINDOW, len(off))
     if size < 8:
@@ -165,7 +169,8 @@ def _beyond_drift(name: str, off: np.ndarray, a: np.ndarray, b: np.ndarray) -> i
 
 
 def _levels(name: str, sa: np.ndarray, a: np.ndarray, sb: np.ndarray, b: np.ndarray) -> Departure:
-    floor = FLOORS.get(name, (0.05, 0.2))[1]
+    """Two seeds, by their levels in `BINS` stretches of the steps."""
+    floor = FLOORS[name][1]
     kept = (sa >= sb[0]) & (sa <= sb[-1])
     rows = min(int(kept.sum()), len(sb))
     bins = int(min(BINS, rows // ROWS_A_BIN))
@@ -174,7 +179,7 @@ def _levels(name: str, sa: np.ndarray, a: np.ndarray, sb: np.ndarray, b: np.ndar
     log = bool(a.min() > 0 and b.min() > 0)
     x, y = (np.log(a), np.log(b)) if log else (a, b)
     if not log:
-        floor *= max(float(np.median(np.abs(a))), 1e-300)
+        floor *= max(float(np.median(np.abs(a))), TINY)
     edges = np.linspace(sb[0], sb[-1] + 1, bins + 1)
     centre, ours = _binned(sa, x, edges)
     _, theirs = _binned(sb, y, edges)
@@ -192,9 +197,9 @@ def _levels(name: str, sa: np.ndarray, a: np.ndarray, sb: np.ndarray, b: np.ndar
         return Departure(name, None, None, None, None, rows, f"{what} over {rows} rows")
     row = _refined(sb, y, edges, index, low, high, float(outside[index]))
     was = float(np.interp(sb[row], sa, a))
-    what = f"{name} {b[row]:.6g} against {was:.6g} at about step {sb[row]}, beyond what another seed does"
-    if name in OF_THE_MACHINE:
-        what = f"{name} {b[row]:.6g} against {was:.6g} at step {sb[row]}"
+    what = f"{name} {b[row]:.6g} against {was:.6g} at step {sb[row]}"
+    if name not in OF_THE_MACHINE:
+        what = f"{name} {b[row]:.6g} against {was:.6g} at about step {sb[row]}, beyond what another seed does"
     return Departure(name, int(sb[row]), was, float(b[row]), None, rows, what, blur=int(edges[1] - edges[0]))
 
 

@@ -120,33 +120,28 @@ def per_step(points: Points) -> float:
 
 def find(before: Run, after: Run) -> Seam:
     """The seam of two runs. Raises `PlaybookError` where one has no loss or the second adds nothing to the first."""
-    for side, run in (("BEFORE", before), ("AFTER", after)):
-        if run.one("loss") is None:
-            raise PlaybookError(_where(side, run), "has no loss", "name its column with --map loss=COLUMN")
-        if not len(clean(run.one("loss"))[0]) and (side == "BEFORE" or not len(run.one("loss") or ())):
-            raise PlaybookError(_where(side, run), "has no finite loss", "look at it with `playbook ingest`")
-    old, new = before.one("loss"), after.one("loss")
-    assert old is not None and new is not None
+    old, new = _loss("BEFORE", before), _loss("AFTER", after)
     copied = _copied(old, new)
-    cut = _Cut(len(old), copied) if copied else _Cut(len(old), 0)
-    if copied and copied == len(new):
+    # BEFORE's rows up to `end` are before the resume, AFTER's from `start` on behind it
+    end, start = len(old), copied
+    if copied == len(new):
         if not len(new.restarts):
             raise PlaybookError(
                 _where("AFTER", after),
                 "holds no row that BEFORE does not hold, and no step goes back in it",
                 "name the file of the resumed part",
             )
-        cut = _Cut(int(new.restarts[-1]), int(new.restarts[-1]))
+        end = start = int(new.restarts[-1])
     pieces = {}
     for name in sorted(set(before.metrics) & set(after.metrics)):
         one, two = before.one(name), after.one(name)
         assert one is not None and two is not None
         pieces[name] = (
-            clean(_rows(one, 0, _place(one, old, cut.end))),
-            clean(_first_segment(_rows(two, _place(two, new, cut.start), len(two)))),
+            clean(_rows(one, 0, _place(one, old, end))),
+            clean(_first_segment(_rows(two, _place(two, new, start), len(two)))),
         )
     (sb, _), (sa, _) = pieces["loss"]
-    own = _first_segment(_rows(new, cut.start, len(new)))
+    own = _first_segment(_rows(new, start, len(new)))
     bad = _not_finite(own)
     if not len(sb) or (not len(sa) and bad is None):
         raise PlaybookError(
@@ -155,18 +150,20 @@ def find(before: Run, after: Run) -> Seam:
     at, last = int(own.steps.min()), int(sb[-1])
     spacing = (_spacing(sb), _spacing(sa))
     over = _starts_over(sb, at, spacing) and not _trained_again(pieces["loss"])
-    shift = last + max(spacing[1], 1) - at if over else 0
+    shift = last + spacing[1] - at if over else 0
     if shift:
         pieces = {name: (one, (two[0] + shift, two[1])) for name, (one, two) in pieces.items()}
     return Seam(before, after, at, last, spacing, shift, bad, bool(own.finite[-1]), pieces)
 
 
-@dataclass(frozen=True, slots=True)
-class _Cut:
-    """Rows of BEFORE's loss that are before the resume (from 0 to end) and the row of AFTER's that begins it."""
-
-    end: int
-    start: int
+def _loss(side: str, run: Run) -> Series:
+    series = run.one("loss")
+    if series is None:
+        raise PlaybookError(_where(side, run), "has no loss", "name its column with --map loss=COLUMN")
+    # an AFTER that is no number throughout is no bad file but a broken resume
+    if not len(series) or (side == "BEFORE" and not series.finite.any()):
+        raise PlaybookError(_where(side, run), "has no finite loss", "look at it with `playbook ingest`")
+    return series
 
 
 def _copied(old: Series, new: Series) -> int:

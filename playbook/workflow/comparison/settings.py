@@ -33,24 +33,10 @@ RELEVANCE: tuple[tuple[str, tuple[str, ...]], ...] = tuple(
 )
 # Where things are and what they are called explains no curve, unless it is the name of the model or of the data.
 IGNORED = (
-    *(
-        "dir",
-        "path",
-        "file",
-        "files",
-        "output*",
-        "run_name",
-        "run_id",
-        "name",
-        "time",
-        "date",
-        "host*",
-        "wandb*",
-        "log*",
-    ),
-    *("report*", "user", "port", "timestamp", "project", "entity", "tags", "notes", "save*", "eval_steps"),
+    "dir", "path", "file", "files", "output*", "run_name", "run_id", "name", "time", "date", "host*", "wandb*", "log*",
+    "report*", "user", "port", "timestamp", "project", "entity", "tags", "notes", "save*", "eval_steps",
     "eval_interval",
-)
+)  # fmt: skip
 CHOSEN_BY_NAME = frozenset({"model", "dataset", "data", "tokenizer", "train"})
 
 
@@ -75,12 +61,8 @@ def config_differences(
     a, b = flatten(reference), flatten(run)
     if not a or not b:
         return []
-    found = [
-        ConfigDifference(key, a.get(key), b.get(key), area, place)
-        for key in sorted(set(a) | set(b))
-        if not _same(a.get(key), b.get(key))
-        for place, area in [_area(key)]
-    ]
+    keys = [key for key in sorted(set(a) | set(b)) if not _same(a.get(key), b.get(key))]
+    found = [ConfigDifference(key, a.get(key), b.get(key), *_area(key)) for key in keys]
     return sorted(found, key=lambda d: (d.area != first_area, d.relevance, d.reference is None or d.run is None, d.key))
 
 
@@ -93,14 +75,15 @@ def _same(a: Any, b: Any) -> bool:
         return False
 
 
-def _area(key: str) -> tuple[int, str]:
+def _area(key: str) -> tuple[str, int]:
+    """The part of a configuration that a key belongs to, and its place in `RELEVANCE`."""
     parts = [part for part in re.split(r"[._]+", key) if part]
     named = _holds(parts, IGNORED) and not CHOSEN_BY_NAME & set(parts)
     if not named:
         for place, (area, words) in enumerate(RELEVANCE):
             if _holds(parts, words):
-                return place, area
-    return len(RELEVANCE), "other"
+                return area, place
+    return "other", len(RELEVANCE)
 
 
 def _holds(parts: list[str], words: tuple[str, ...]) -> bool:
