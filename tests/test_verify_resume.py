@@ -160,6 +160,149 @@ def test_a_level_that_is_that_of_a_fresh_model_leaves_both_open() -> None:
     assert len(set(check.causes)) == len(check.causes)
 
 
+R = np.arange(300.0)
+SOON = np.minimum(R, 1)  # nothing in the first row, all behind it
+# (metric, what it is multiplied by, words of the check, causes that it names first)
+FAULTS: dict[str, tuple[str, np.ndarray, str, tuple[str, ...]]] = {
+    "much higher": ("loss", 1.4 + 0 * R, "loss 2.849 right after the load", ("wrong-weights-loaded",)),
+    "a little higher": ("loss", 1.15 + 0 * R, "right after the load", ("data-version-changed-at-resume",)),
+    "higher behind the first row": ("loss", 1 + 0.6 * SOON, "right at the load, then", ("optimizer-state-lost",)),
+    "lower": ("loss", 0.75 + 0 * R, "samples seen before?", ("sampler-not-restored",)),
+    "an eighth": ("loss", 0.125 + 0 * R, "loss is 1/8 times", ("loss-logged-wrongly", "log-averaging")),
+    "eight gradients": ("grad_norm", 8.0 + 0 * R, "8.13 times", ("gradient-scaled-by-world-size",)),
+    "gradients that grow": ("grad_norm", 1 + 0.4 * np.clip(R, 0, 5), "2.87 times", ("optimizer-state-lost",)),
+    "smaller gradients": ("grad_norm", 0.38 + 0 * R, "0.39 times", ("data-version-changed-at-resume",)),
+}
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_what_moves_at_a_seam_is_named_with_its_causes(fault: str) -> None:
+    metric, times, words, causes = FAULTS[fault]
+    after = part(table(), SEAM, 1500)
+    after[metric] *= times
+    failed = [c for c in verify(run(BEFORE), run(after)) if c.status == "failed"]
+    assert [c.name for c in failed] == [{"loss": "loss", "grad_norm": "gradient norm"}[metric]]
+    assert words in failed[0].because and failed[0].causes[: len(causes)] == causes
+
+
+def test_rows_of_many_steps_do_not_tell_weights_from_the_update() -> None:
+    before = part(table(), 0, SEAM, 10)
+    for times, place in ((1.4, 2), (1.15, 0)):
+        after = part(table(), SEAM, N, 10)
+        after["loss"] *= times
+        check = next(c for c in verify(run(before), run(after)) if c.name == "loss")
+        assert check.status == "failed" and check.causes[place] == "optimizer-state-lost"
+
+
+def test_a_loss_that_falls_with_its_rate_has_seen_no_sample_before() -> None:
+    data = table()
+    data["lr"] = np.where(np.arange(N) < SEAM, 1e-3, 1e-4)
+    after = part(data, SEAM, 1500)
+    after["loss"] *= 0.75
+    assert [c.status for c in verify(run(part(data, 0, SEAM)), run(after)) if c.name == "loss"] == ["ok"]
+
+
+@pytest.mark.parametrize(
+    ("times", "words", "causes"),
+    [
+        (1.1 + 0 * R, "10.0% higher the second time, from the first rows on", ("wrong-weights-loaded",)),
+        (
+            1 + 0.2 * (1 - np.exp(-R / 20)) + 0.001,
+            "at first it is not",
+            ("optimizer-state-lost", "scaler-not-restored"),
+        ),
+    ],
+    ids=["at once", "later"],
+)
+def test_steps_trained_twice_tell_when_a_difference_begins(
+    times: np.ndarray, words: str, causes: tuple[str, ...]
+) -> None:
+    after = part(table(), SEAM - 60, 1500)
+    after["loss"] *= np.append(times, np.full(60, times[-1]))
+    check = next(c for c in verify(run(BEFORE), run(after)) if c.name == "loss")
+    assert check.status == "failed" and words in check.because and check.causes[: len(causes)] == causes
+
+
+def test_the_two_halves_of_a_file_are_cut_where_its_steps_go_back() -> None:
+    """A counter at 0 again, tokens and all: the rows are moved behind BEFORE, and nothing else is held against them."""
+    after = part(table(), SEAM, 1500)
+    after["step"] = after["step"] - SEAM
+    checks = {c.name: c for c in verify(run(BEFORE), run(after))}
+    assert checks["steps"].causes == ("step-counter-reset", "schedule-not-restored")
+    assert [c.status for name, c in checks.items() if name in ("loss", "learning rate", "exposure")] == ["ok"] * 3
+
+
+def one(before: Table, after: Table, name: str, **config: object) -> tuple[str, str, tuple[str, ...]]:
+    """(status, words, causes) of one check."""
+    return next(
+        (c.status, c.because, c.causes)
+        for c in verify(run(before, config=config), run(after, config=config))
+        if c.name == name
+    )
+
+
+def with_column(name: str, past: np.ndarray, later: np.ndarray) -> tuple[Table, Table]:
+    return {**part(table(), 0, SEAM), name: past}, {**part(table(), SEAM, 1500), name: later}
+
+
+@pytest.mark.parametrize(("name", "slower"), [("throughput", 0.6), ("step_time", 1 / 0.6)])
+def test_a_slower_run_is_a_fault_on_the_same_devices_only(name: str, slower: float) -> None:
+    speed = 100 * np.exp(0.05 * np.random.default_rng(0).normal(size=N))
+    same = with_column(name, speed[:SEAM], speed[SEAM:1500])
+    assert one(*same, "throughput")[0] == "ok"
+    slow = with_column(name, speed[:SEAM], slower * speed[SEAM:1500])
+    status, words, causes = one(*slow, "throughput", world_size=8)
+    assert (status, causes[0]) == ("failed", "thermal-throttling") and words.startswith(
+        ("speed is 0.59", "speed is 0.61")
+    )
+    assert one(*slow, "throughput")[0] == "changed", "how many devices there are is not said"
+    quick = with_column(name, speed[:SEAM], speed[SEAM:1500] / slower)
+    assert one(*quick, "throughput", world_size=8)[0] == "changed"
+
+
+def test_a_loss_scale_moves_as_it_did_before_or_has_jumped() -> None:
+    scale = 2.0 ** (10 + np.arange(N) // 400)
+    assert one(*with_column("loss_scale", scale[:SEAM], scale[SEAM:1500]), "loss scale")[:2] == ("ok", "4096 then 8192")
+    reset = one(*with_column("loss_scale", scale[:SEAM], 1024 + 0 * R), "loss scale")
+    assert "from 4096 to 1024, its first value" in reset[1] and reset[2] == ("scaler-not-restored",)
+    scale[0] = 512
+    older = one(*with_column("loss_scale", scale[:SEAM], 1024 + 0 * R), "loss scale")
+    assert "its value at step 399: an older checkpoint?" in older[1] and "wrong-weights-loaded" in older[2]
+
+
+@pytest.mark.parametrize(
+    ("start", "words"), [(0.0, "counted from the start again"), (0.5, "seen twice or left out"), (2.0, "left out")]
+)
+def test_tokens_that_do_not_go_on(start: float, words: str) -> None:
+    after = part(table(), SEAM, 1500)
+    after["tokens"] = start * BEFORE["tokens"][-1] + 4096.0 * (1 + R)
+    status, said, causes = one(BEFORE, after, "exposure")
+    assert status == "failed" and words in said and causes == ("sampler-not-restored", "step-counter-reset")
+    assert one(BEFORE, part(table(), SEAM, 1500), "exposure")[0] == "ok"
+
+
+def test_a_schedule_that_begins_again_is_called_so() -> None:
+    after = part(table(), SEAM, 1500)
+    after["lr"] = part(table(), 0, 300)["lr"]
+    assert "the schedule begins again" in one(BEFORE, after, "learning rate")[1]
+    after["lr"] = 2 * part(table(), SEAM, 1500)["lr"]
+    status, said, _ = one(BEFORE, after, "learning rate")
+    assert status == "failed" and "begins again" not in said
+
+
+def test_a_batch_that_is_kept_on_other_devices_is_said_to_be_kept() -> None:
+    configs = {"world_size": 8, "micro_batch_size": 4}, {"world_size": 16, "micro_batch_size": 2}
+    for extra, kept in (({}, "the global batch is kept"), ({"micro_batch_size": None}, "the global batch is kept")):
+        a, b = (
+            run(p, config={**c, **extra}) for p, c in zip((BEFORE, part(table(), SEAM, 1500)), configs, strict=True)
+        )
+        world = next(c for c in verify(a, b) if c.name == "world size")
+        assert world.status == "changed" and world.because == f"world_size was 8 and is 16; {kept}"
+    bare = [{k: v for k, v in p.items() if k != "tokens"} for p in (BEFORE, part(table(), SEAM, 1500))]
+    a, b = (run(p, config={"world_size": n}) for p, n in zip(bare, (8, 16), strict=True))
+    assert "is not said" in next(c for c in verify(a, b) if c.name == "world size").because
+
+
 def test_another_batch_is_read_from_the_tokens() -> None:
     after = part(table(order=5), SEAM, 1500)
     after["tokens"] = BEFORE["tokens"][-1] + 1024.0 * (1 + np.arange(300))
