@@ -9,7 +9,18 @@ from typing import Any
 import pytest
 
 from playbook.knowledge import lint
-from playbook.knowledge.entries import Couple, Entry, Exclusion, Expectation, LogPattern, Mistaken, SeenBy
+from playbook.knowledge.entries import (
+    CheckItem,
+    Checklist,
+    ConfigRule,
+    Couple,
+    Entry,
+    Exclusion,
+    Expectation,
+    LogPattern,
+    Mistaken,
+    SeenBy,
+)
 from playbook.knowledge.lint import RULES, Names
 from playbook.knowledge.loader import Book
 
@@ -18,7 +29,8 @@ NAMES = Names(
         "nonfinite": frozenset({"nan"}),
         "spike": frozenset({"persistent"}),
         "grad_norm": frozenset({"surges", "climbs", "normal"}),
-    }
+    },
+    frozenset({"learning-rate"}),
 )
 WORDS = "word " * 60
 
@@ -31,6 +43,13 @@ def changed(book: Book, kind: str, entry_id: str, **fields: Any) -> Book:
     else:
         del entries[entry_id]
     return replace(book, entries={**book.entries, kind: entries})
+
+
+def checked(book: Book, **how: Any) -> Book:
+    """The book with a checklist of one item."""
+    item = CheckItem(id="rate", text="The rate fits.", why="It explodes.", sources=["tiny-1"], **how)
+    checklist = Checklist(id="before", title="Before", summary="What to look at.", sources=["tiny-1"], items=[item])
+    return replace(book, entries={**book.entries, "checklists": {"before": checklist}})
 
 
 def codes(book: Book) -> list[str]:
@@ -56,6 +75,7 @@ def good(tiny: Book) -> Book:
 
 def test_the_good_book_keeps_every_promise(good: Book) -> None:
     assert codes(good) == []
+    assert codes(checked(good, relation="learning-rate", config=[ConfigRule(keys=["lr"], above=[(1.0, "bad")])])) == []
 
 
 Change = Callable[[Book], Book]
@@ -95,6 +115,8 @@ BAD: list[tuple[str, Change]] = [
         "no-detector",
         lambda b: changed(b, "signals", "precision", seen_by=[SeenBy(detector="spike", kinds={"odd": "fp16"})]),
     ),
+    ("no-check", lambda b: checked(b, relation="lerning-rate")),
+    ("no-check", lambda b: checked(b, config=[ConfigRule(keys=["lr"], above=[(1.0, "wrong")])])),
     (
         "log-pattern",
         lambda b: changed(b, "signals", "crash-tail", log=[LogPattern(pattern="xyz", outcome="oom", match=["abc"])]),

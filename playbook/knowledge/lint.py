@@ -26,9 +26,10 @@ _UNNAMED = 0.2  # what an outcome that a link does not name is taken for when tw
 
 @dataclass(frozen=True)
 class Names:
-    """What the other wings have. `detectors`: name -> kinds of findings."""
+    """What the rest of the house has. `detectors`: name -> kinds of findings; `relations`: checks of `preflight`."""
 
     detectors: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    relations: frozenset[str] = frozenset()
 
 
 Rule = Callable[[Book, Names], Iterator[Problem]]
@@ -177,6 +178,23 @@ def unknown_detector(book: Book, names: Names) -> Iterator[Problem]:
                 yield _at(book, "signals", signal.id, what, "see its KINDS", "no-detector")
 
 
+_JUDGED = frozenset({"ok", "warn", "bad"})
+
+
+def unknown_check(book: Book, names: Names) -> Iterator[Problem]:
+    """An item of a checklist that `preflight` passes over: no such relation, or an outcome that is no judgement."""
+    for checklist in book.kind("checklists").values():
+        for item in checklist.items:
+            if item.relation and names.relations and item.relation not in names.relations:
+                what = f"{item.id}: no relation {item.relation!r}"
+                yield _at(book, "checklists", checklist.id, what, "see playbook/workflow/preflight", "no-check")
+            for rule in item.config:
+                said = {*rule.equals.values(), *(outcome for _, outcome in (*rule.below, *rule.above))}
+                for outcome in sorted(said - _JUDGED):
+                    what = f"{item.id}: a configuration is judged ok, warn or bad, not {outcome!r}"
+                    yield _at(book, "checklists", checklist.id, what, "mend the outcome", "no-check")
+
+
 def log_patterns(book: Book, names: Names) -> Iterator[Problem]:
     """A log pattern that misses its own sample, or matches what it must not."""
     for signal in book.signals.values():
@@ -292,6 +310,7 @@ RULES: dict[str, Rule] = {
     "unobtainable": unobtainable,
     "unused-signal": unused_signal,
     "no-detector": unknown_detector,
+    "no-check": unknown_check,
     "log-pattern": log_patterns,
     "no-source": unknown_source,
     "thin": thin,

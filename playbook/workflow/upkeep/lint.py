@@ -16,14 +16,15 @@ from playbook.knowledge.lint import Names, cited, lint
 from playbook.knowledge.loader import Book
 from playbook.workflow.book import Library
 from playbook.workflow.cases import context_facts, has_outcome
+from playbook.workflow.preflight import RELATIONS
 
 # A case contradicts the graph when, with all its answers known, its true cause is not even among this many classes.
 NOT_AMONG = 8
 
 
 def names() -> Names:
-    """What the detectors offer."""
-    return Names({module.NAME: frozenset(module.KINDS) for module in detectors.TABLE})
+    """What the detectors and the checks of a configuration offer."""
+    return Names({module.NAME: frozenset(module.KINDS) for module in detectors.TABLE}, frozenset(RELATIONS))
 
 
 def lint_book(library: Library) -> list[Problem]:
