@@ -83,27 +83,26 @@ def _judged(
     item: CheckItem, flat: Mapping[str, Any], recipe: Recipe, places: Mapping[str, Origin]
 ) -> Iterator[Verdict]:
     """The verdicts of an item: by its relation, else by its rules; one `unknown` where neither says anything."""
-    if item.relation:
-        said = list(RELATIONS[item.relation](recipe)) if item.relation in RELATIONS else []
+
+    def verdict(state: str, found: str, origin: Origin | None) -> Verdict:
+        return Verdict(item.id, state, item.text, item.why, found, tuple(item.prevents), _location(origin))
+
+    if item.relation in RELATIONS:
+        said = list(RELATIONS[item.relation](recipe))
         worst = [one for one in said if one.state != "ok"] or said[:1]
         for one in worst:
-            yield Verdict(
-                item.id, one.state, item.text, item.why, one.text, tuple(item.prevents), _location(one.at.origin)
-            )
+            yield verdict(one.state, one.text, one.at.origin)
         if worst:
             return
     for rule in item.config:
         for key in rule.keys:
             hit = lookup(flat, key)
             if hit is not None and hit[1] is not None and (state := rule_outcome(rule, hit[1])) in STATES:
-                origin = places.get(hit[0])
-                shown = f"{hit[0]} = {hit[1]}"
-                where = _location(origin) if origin else None
-                yield Verdict(item.id, state, item.text, item.why, shown, tuple(item.prevents), where)
+                yield verdict(state, f"{hit[0]} = {hit[1]}", places.get(hit[0]))
                 return
     if item.config:
-        yield Verdict(item.id, "unknown", item.text, item.why, "", tuple(item.prevents))
+        yield verdict("unknown", "", None)
 
 
-def _location(origin: Origin) -> dict[str, Any] | None:
-    return {"file": origin.path, "line": origin.line} if origin.path else None
+def _location(origin: Origin | None) -> dict[str, Any] | None:
+    return {"file": origin.path, "line": origin.line} if origin is not None and origin.path else None

@@ -32,11 +32,12 @@ PAIRS: dict[str, tuple[str, ...]] = {
     "global batch of Megatron and DeepSpeed": ("global_batch_size", "train_batch_size"),
 }
 _ENGINE = frozenset(("zero_optimization.stage", "train_micro_batch_size_per_gpu", "fp16.enabled", "bf16.enabled"))
-# Sections that only say whose settings they hold; the first three are DeepSpeed's.
-_OF = ("deepspeed_config.", "deepspeed.", "ds_config.", "training_args.", "training_arguments.", "trainer.",
-       "training.", "train.", "args.", "accelerate.", "hf.", "config.")  # fmt: skip
+# Sections that only say whose settings they hold: DeepSpeed's, and the trainer's.
+_OF_ENGINE = ("deepspeed_config.", "deepspeed.", "ds_config.")
+_OF_TRAINER = ("training_args.", "training_arguments.", "trainer.", "training.", "train.", "args.", "accelerate.",
+               "hf.", "config.")  # fmt: skip
 _WRITTEN = frozenset(("config", "script", "python"))  # readers of what a person wrote
-_NAMED_ANEW = 12  # letters of a name from which two of them may differ
+_LONG = 12  # letters of a name from which two of them may differ
 
 
 def twice(recipe: Recipe) -> Iterator[Found]:
@@ -75,9 +76,9 @@ def _left_open(one: Setting, other: Setting) -> bool:
 
 def _owner(name: str) -> tuple[str, bool]:
     """The name without the section that only says whose settings it holds, and whether that is DeepSpeed's."""
-    for prefix in _OF:
+    for prefix in (*_OF_ENGINE, *_OF_TRAINER):
         if name.startswith(prefix):
-            return name[len(prefix) :], prefix in _OF[:3]
+            return name[len(prefix) :], prefix in _OF_ENGINE
     return name, False
 
 
@@ -121,7 +122,7 @@ def _slip(word: str, near: str) -> bool:
     a, b = changed[0]
     if len(changed) > 1 or min(len(a), len(b)) < 4 or a[0] != b[0] or a in _PARTS or a.rstrip("s") == b.rstrip("s"):
         return False
-    return _distance(*changed[0]) <= (2 if len(near) >= _NAMED_ANEW and len(changed[0][1]) >= 6 else 1)
+    return _distance(a, b) <= (2 if len(near) >= _LONG and len(b) >= 6 else 1)
 
 
 def _distance(a: str, b: str) -> int:

@@ -12,7 +12,7 @@ from playbook.workflow.preflight.recipe import Recipe, figure
 # Keys of frameworks that pad the vocabulary to what the layout needs.
 _PADS = ("make_vocab_size_divisible_by", "tensor_model_parallel_size", "tensor_parallel_degree", "model_parallel_size")
 LONG = 10_000  # steps after which a run without a checkpoint is a loss
-_SPLITS = frozenset((0, 1, 2, 3))
+_STAGES = frozenset((0, 1, 2, 3))
 
 
 def batch_product(recipe: Recipe) -> Iterator[Found]:
@@ -98,11 +98,8 @@ def positions(recipe: Recipe) -> Iterator[Found]:
         return
     stretched = [s for key in STRETCHED if (s := recipe.key(key)) is not None and str(s.value).lower() not in
                  ("false", "none", "learned_absolute", "learned", "1", "1.0")]  # fmt: skip
-    if (
-        length[0] > table[0]
-        and not (stretched and "alibi" in str(stretched[0].value).lower())
-        and not any(s.name.rsplit(".", 1)[-1] != "position_embedding_type" for s in stretched)
-    ):
+    alibi = bool(stretched) and "alibi" in str(stretched[0].value).lower()
+    if length[0] > table[0] and not alibi and all(s.name.endswith("position_embedding_type") for s in stretched):
         if recipe.key("rope_theta", "architectures", "hidden_act") is not None:  # rotary of a model on a hub
             what = f"{shown(length[1], table[1])}: the model has not learned positions beyond {table[0]:g}"
             yield Found("warn", what, length[1])
@@ -118,7 +115,7 @@ def zero_options(recipe: Recipe) -> Iterator[Found]:
     if found is None:
         return
     stage, setting = found
-    if stage not in _SPLITS:
+    if stage not in _STAGES:
         yield Found("bad", f"{shown(setting)}: stages are 0 to 3", setting)
         return
     devices = {kind: recipe.key(f"offload_{kind}.device", f"offload_{kind}_device") for kind in ("param", "optimizer")}
@@ -138,17 +135,10 @@ def one_sharder(recipe: Recipe) -> Iterator[Found]:
     """DeepSpeed and FSDP do not both shard."""
     fsdp = recipe.key("fsdp")
     deepspeed = recipe.key("deepspeed", "deepspeed_config")
-    on = (
-        fsdp is not None
-        and isinstance(fsdp.value, str)
-        and fsdp.value.strip().lower() not in ("", "false", "none", "no")
-    )
-    if (
-        on
-        and fsdp is not None
-        and deepspeed is not None
-        and (deepspeed.value is True or "json" in str(deepspeed.value))
-    ):
+    if fsdp is None or deepspeed is None:
+        return
+    shards = isinstance(fsdp.value, str) and fsdp.value.strip().lower() not in ("", "false", "none", "no")
+    if shards and (deepspeed.value is True or "json" in str(deepspeed.value)):
         yield Found("bad", shown(fsdp, deepspeed), fsdp)
 
 

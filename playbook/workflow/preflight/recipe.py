@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from playbook.engine.observe import foreign
+from playbook.engine.observe import flatten, foreign
 from playbook.readers.base import number
-from playbook.series import Setting
+from playbook.series import Origin, Setting
 from playbook.workflow.preflight.names import IN_PART, NAMES, OF_A_POLICY, OF_ADAM, OF_IMAGES, START_FROM
 
 _SIZE = re.compile(r"(?<![0-9a-z.])(?:(\d+)x)?(\d+(?:\.\d+)?|0_\d+)(b|m)(?![a-z0-9])(?!-?tok)", re.IGNORECASE)
@@ -147,9 +147,8 @@ class Recipe:
             return n
         nodes = self.key("nnodes", "num_nodes", "slurm.nodes", "nodes", "num_machines")
         each = self.key("nproc_per_node", "n_gpus_per_node", "slurm.gpus_per_node", "gpus_per_node", "trainer.devices")
-        if each is None or not (count := _whole(each.value)):
-            return None
-        return count * (_whole(nodes.value) or 0) or None if nodes is not None else count
+        count = _whole(each.value) if each is not None else 0
+        return count * (_whole(nodes.value) if nodes is not None else 1) or None
 
     @cached_property
     def global_batch(self) -> tuple[int, Setting] | None:
@@ -230,9 +229,8 @@ class Recipe:
         """A decoder language model from scratch."""
         if self.tuned or self.adapter or self.policy or self.images or self.get("seq_len") is None:
             return False
-        said = " ".join(
-            (self.text("model"), *(str(s.value).lower() for s in map(self.key, ("task", "criterion")) if s))
-        )
+        tasks = (str(s.value).lower() for s in map(self.key, ("task", "criterion")) if s is not None)
+        said = " ".join((self.text("model"), *tasks))
         return not any(
             word in said for word in ("bert", "masked", "electra", "deberta", "wav2vec", "clip", "whisper", "t5")
         )
@@ -274,19 +272,17 @@ def figure(value: Any) -> float | None:
 
 
 def _whole(value: Any) -> int:
+    """A whole number above 0 and below a billion; 0 for anything else."""
     found = figure(value)
     return int(found) if found and 1 <= found < 1e9 and found == int(found) else 0
 
 
 def _on(value: Any) -> bool:
-    return value is True or (isinstance(value, str) and value.lower() in ("true", "yes", "on")) or value == 1
+    return value == 1 or (isinstance(value, str) and value.lower() in ("true", "yes", "on"))
 
 
 def settings_of(config: dict[str, Any], settings: Iterable[Setting]) -> tuple[Setting, ...]:
-    """The settings with places, and those of the configuration that came without."""
-    from playbook.engine.observe import flatten
-    from playbook.series import Origin
-
+    """The settings with places in the order of the files, and those of the configuration that came without."""
     placed = tuple(settings)
     names = {setting.name for setting in placed}
     rest = (Setting(name, value, Origin("")) for name, value in flatten(config).items() if name not in names)

@@ -20,12 +20,12 @@ MANY = 4_096  # samples an update, the same where the length is not known
 HIGHEST = {"adam": 0.01, "lion": 0.003, "lamb": 0.1, "adafactor": 1.5, "sgd": 10.0, "lars": 50.0, "muon": 0.5}
 # (parameters, rate of a language model from scratch under AdamW): above all that is published.
 BY_SIZE = ((100e9, 5e-4), (3e9, 9e-4), (0.8e9, 1.9e-3), (0.05e9, 5e-3))
-# (from here on it is uncommon, from here on above all that is published), for 3B parameters and more.
+# (from here on it is uncommon, from here on above all that is published), for 3B parameters and more;
 TUNED, ADAPTED, POLICY = (1e-4, 3e-4), (1e-3, 1.5e-3), (1e-5, 5e-5)
+SMALL = 3  # times as much below them.
 OF_HF = ("per_device_train_batch_size", "num_train_epochs", "logging_strategy", "save_strategy", "lr_scheduler_type")
 _NO_NUMBER = re.compile(r"-?(?:nan|inf)|[-+]?\d[\d.,_eE+-]*", re.IGNORECASE)  # 1,5e-4 and 3e--4 are texts
 SCALERS = ("use_grad_scaler", "grad_scaler", "use_scaler", "grad_scaler.enabled", "dynamic_loss_scale")
-SMALL = 3  # times as much below them
 EXACT = 1 - 1e-9  # 0.0003 and 3 * 0.0001 are the same rate
 
 
@@ -45,16 +45,13 @@ def learning_rate(recipe: Recipe) -> Iterator[Found]:
     if rate < 0:
         yield Found("bad", f"{said} is below 0", setting)
         return
-    most = HIGHEST.get(recipe.optimizer)
-    if (most and rate > most) or rate > max(HIGHEST.values()):
-        yield Found(
-            "bad", f"{said} with {recipe.optimizer or 'any optimizer'}, where at most {most or 50:g} is known", setting
-        )
+    most = HIGHEST.get(recipe.optimizer, max(HIGHEST.values()))
+    if rate > most:
+        what = f"{said} with {recipe.optimizer or 'any optimizer'}, where at most {most:g} is known"
+        yield Found("bad", what, setting)
     elif recipe.optimizer in ("", "adam") and (limit := _limit(recipe)) is not None and rate >= limit[0] * EXACT:
         yield Found("bad" if rate >= limit[1] * EXACT else "warn", f"{said}, {limit[2]}", setting)
-    elif rate == 0:
-        yield Found("ok", said, setting)
-    elif rate < 1e-9:
+    elif 0 < rate < 1e-9:
         yield Found("bad", f"{said} moves nothing", setting)
     else:
         yield Found("ok", said, setting)
@@ -69,12 +66,8 @@ def _limit(recipe: Recipe) -> tuple[float, float, str] | None:
     if size >= 0.9e9 and recipe.adapter:
         return more * ADAPTED[0], more * ADAPTED[1], f"adapters on {what} take 1e-5 to {more * 5e-4:.0e}"
     if size >= 0.9e9 and recipe.policy:
-        most = f"{more * 5e-6:.0e}"
-        return (
-            more * POLICY[0],
-            more * POLICY[1],
-            f"reinforcement learning or preferences on {what} take 1e-7 to {most}",
-        )
+        text = f"reinforcement learning or preferences on {what} take 1e-7 to {more * 5e-6:.0e}"
+        return more * POLICY[0], more * POLICY[1], text
     if size >= 0.9e9 and recipe.tuned and not recipe.images and not recipe.goes_on:
         return more * TUNED[0], more * TUNED[1], f"fine-tuning of {what} takes 1e-6 to {more * 5e-5:.0e}"
     if not recipe.language_pretraining or recipe.on("use_mup", "mup"):
@@ -90,7 +83,7 @@ def rate_floor(recipe: Recipe) -> Iterator[Found]:
     """The schedule ends below its peak."""
     low, high = recipe.figure("min_lr"), recipe.figure("lr")
     if low and high and high[0] > 0 and low[1].origin.path == high[1].origin.path:
-        state = "bad" if low[0] > high[0] * (1 + 1e-9) else "ok"
+        state = "bad" if low[0] * EXACT > high[0] else "ok"
         yield Found(state, shown(low[1], high[1]), low[1])
     share = recipe.figure("min_lr_ratio")
     if share and share[0] > 1:
