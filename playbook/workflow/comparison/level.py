@@ -51,13 +51,19 @@ class Move:
 
 @dataclass(frozen=True, slots=True)
 class Curve:
-    """Both sides of a seam in one domain: the logarithm where all values are positive, the values elsewhere."""
+    """Both sides of a seam in one domain: the logarithm where all values are positive, elsewhere the values in `scale`.
+
+    steps, x              int64[n], float64[n]: the rows before
+    later_steps, later    int64[m], float64[m]: the rows from the seam on
+    scale                 the usual size of the values before; 1 for logarithms
+    """
 
     steps: np.ndarray
     x: np.ndarray
     later_steps: np.ndarray
     later: np.ndarray
     log: bool
+    scale: float = 1.0
 
     @classmethod
     def of(cls, before: tuple[np.ndarray, np.ndarray], after: tuple[np.ndarray, np.ndarray]) -> Curve:
@@ -66,7 +72,7 @@ class Curve:
         if log:
             return cls(sb, np.log(vb), sa, np.log(va), True)
         scale = max(float(np.median(np.abs(vb))) if len(vb) else 0.0, 1e-30)
-        return cls(sb, vb / scale, sa, va / scale, False)
+        return cls(sb, vb / scale, sa, va / scale, False, scale)
 
     @property
     def enough(self) -> bool:
@@ -91,14 +97,18 @@ class Curve:
         found, usual = _centre(rows), float(np.median(answers))
         off = np.abs(answers - usual)
         wide = max(DEVIATIONS * 1.4826 * float(np.median(off)), BEYOND * float(off.max()))
-        bar = max(floor, max(1.0, min(self._rougher(), 4.0)) * self._rising_noise() * wide)
+        bar = max(floor, float(max(1.0, min(self._rougher(), 4.0)) * self._rising_noise() * wide))
         # the trend may err everywhere in one direction; what is not off in both views is not off
         shift = _nearer(found - expected, found - expected - usual)
         return Move(shift, bar, _pace(self.x), self.value(found - shift), self.value(found))
 
     def value(self, x: float) -> float:
         """A value of the domain in the units of the log."""
-        return float(np.exp(min(x, 700.0))) if self.log else x
+        return float(np.exp(min(x, 700.0))) if self.log else x * self.scale
+
+    def domain(self, value: float) -> float:
+        """A value of the log in the domain of the comparison."""
+        return float(np.log(value)) if self.log else value / self.scale
 
     def _sigma(self) -> float:
         recent = self.x[-4 * TREND :]

@@ -83,7 +83,7 @@ def _against_the_trend(seam: Seam, curve: Curve) -> Check:
 
 def _goes_on(curve: Curve, soon: Move, sharpest: Move) -> Check:
     """Nothing is seen; whether that says anything depends on how small a step would have been."""
-    seen = curve.value((np.log(sharpest.level) if curve.log else sharpest.level) + sharpest.bar)
+    seen = curve.value(curve.domain(sharpest.level) + sharpest.bar)
     what = f"{soon.value:.4g}, expected {soon.level:.4g}; a lasting step to {seen:.4g} would be seen"
     learned = max(curve.value(float(np.median(curve.x[:3]))) - sharpest.level, 0.0)
     if sharpest.bar > BLUNT and seen - sharpest.level > SMALL_SHARE * learned:
