@@ -324,3 +324,87 @@ def test_a_first_loss_that_is_no_number_speaks_of_what_was_loaded(bad: list[int]
     check = next(c for c in verify(before(), after(loss=loss)) if c.name == "loss")
     assert check.status == "failed" and check.causes[0] == "checkpoint-corrupt"
     assert said in check.because and "from step" not in check.because
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "differs"),
+    [("1e-4", 0.0001, False), (True, "true", False), (" Adam", "adam", False), (None, "none", False), (1, "1.5", True),
+     ("a", "b", True), (0, None, True), ([1], [1], False), ([1], [2], True)],
+)  # fmt: skip
+def test_values_are_compared_by_what_they_mean(one: Any, other: Any, differs: bool) -> None:
+    assert bool(config_differences({"x": one, "y": 1}, {"x": other, "y": 1})) == differs
+
+
+@pytest.mark.parametrize(
+    ("key", "area"),
+    [
+        ("model.name", "model"), ("model_path", "model"), ("n_layers", "model"), ("n_things", "other"),
+        ("dataset.path", "data"), ("data.path", "data"), ("block_size", "data"), ("size_block", "other"),
+        ("lr_decay_style", "learning rate"), ("max_lr", "learning rate"), ("warmup_ratio", "learning rate"),
+        ("decay_steps", "learning rate"), ("weight_decay", "optimizer"), ("eps", "optimizer"), ("steps", "other"),
+        ("gradient_clipping", "optimizer"), ("gradient_accumulation_steps", "batch"), ("grad_accum_steps", "batch"),
+        ("deepspeed_config", "parallelism"),
+        ("run_name", "other"), ("output_dir", "other"), ("wandb.project", "other"), ("save_steps", "other"),
+    ],
+)  # fmt: skip
+def test_the_area_of_a_setting(key: str, area: str) -> None:
+    (found,) = config_differences({key: 1, "y": 1}, {key: 2, "y": 1})
+    assert found.area == area
+
+
+def test_a_value_that_changed_comes_before_one_that_only_one_side_has() -> None:
+    found = config_differences({"adam_beta1": 1, "beta2": 0.9}, {"beta2": 0.95, "eps": 1e-8})
+    assert [d.key for d in found] == ["beta2", "adam_beta1", "eps"]
+    assert config_differences({}, {"lr": 1}) == [], "a run without a configuration differs in nothing that is known"
+
+
+def test_a_single_gradient_that_overflows_is_the_business_of_the_loss_scaler() -> None:
+    other = curve()
+    other["grad_norm"][[300, 301, 900]] = np.inf
+    found = compare(run(curve(), STEPS), run(other, STEPS))
+    assert found.first is None
+    other["grad_norm"][1500:] = np.nan
+    first = compare(run(curve(), STEPS), run(other, STEPS)).first
+    assert first is not None and (first.metric, first.step) == ("grad_norm", 1500)
+    assert "from step 1500 on" in first.because
+
+
+def test_a_schedule_is_the_same_whatever_the_seed_and_the_interval() -> None:
+    other = curve(3, 9)
+    seldom = {name: values[::7] for name, values in other.items()}
+    found = compare(run(curve(), STEPS), run(seldom, STEPS[::7]))
+    lr = next(d for d in found.departures if d.metric == "lr")
+    assert lr.step is None and lr.because.startswith("the same schedule")
+    seldom["lr"] = np.where(STEPS[::7] >= 1400, 0.9, 1.0) * seldom["lr"]
+    first = compare(run(curve(), STEPS), run(seldom, STEPS[::7])).first
+    assert first is not None and (first.metric, first.step, first.equal_until) == ("lr", 1400, 1393)
+
+
+def test_of_what_departs_together_the_nearest_to_the_cause_is_told() -> None:
+    """Two seeds are compared in stretches of steps: what lies within two of them is not told apart in time."""
+    other = curve(3, 9)
+    other["loss"][1490:] += 1.0
+    other["loss_scale"][1500:] = 64
+    first = compare(run(curve(), STEPS), run(other, STEPS)).first
+    assert first is not None and first.metric == "loss_scale" and abs((first.step or 0) - 1500) <= 20
+    other["loss_scale"][:] = 4096
+    other["grad_norm"][1800:] *= 10
+    first = compare(run(curve(), STEPS), run(other, STEPS)).first
+    assert first is not None and (first.metric, first.step) == ("loss", 1490)
+
+
+@pytest.mark.parametrize("rows", [3, 6, 40])
+def test_short_runs_of_one_seed_are_compared_row_by_row(rows: int) -> None:
+    metrics = {name: values[:rows] for name, values in curve().items()}
+    assert compare(run(metrics, STEPS[:rows]), run(metrics, STEPS[:rows])).first is None
+    other = {**metrics, "loss": metrics["loss"] * np.where(np.arange(rows) >= rows - 1, 1.5, 1.0)}
+    first = compare(run(metrics, STEPS[:rows]), run(other, STEPS[:rows])).first
+    assert first is not None and (first.step, first.equal_until) == (rows - 1, rows - 2)
+
+
+def test_a_growing_difference_of_one_seed_is_told_where_it_is_more_than_rounding() -> None:
+    metrics, other = curve(), curve()
+    other["loss"] = metrics["loss"] * (1 + np.clip((STEPS - 600) / 4000, 0, 0.2))
+    found = compare(run(metrics, STEPS), run(other, STEPS))
+    assert found.first is not None and found.first.step is not None and 605 <= found.first.step <= 760
+    assert found.first.equal_until is not None and 600 <= found.first.equal_until <= 605

@@ -214,8 +214,7 @@ def _binned(steps: np.ndarray, x: np.ndarray, edges: np.ndarray) -> tuple[np.nda
 
 def _band(centre: np.ndarray, level: np.ndarray, lag: float) -> tuple[np.ndarray, np.ndarray]:
     """Lowest and highest level of the reference around each bin: a seed may learn earlier or later."""
-    width = centre[1] - centre[0] if len(centre) > 1 else 1.0
-    reach = lag * centre + width
+    reach = lag * centre + (centre[1] - centre[0])
     first = np.searchsorted(centre, centre - reach)
     last = np.searchsorted(centre, centre + reach, side="right")
     low = np.array([level[i:j].min() for i, j in zip(first, last, strict=True)])
@@ -225,7 +224,7 @@ def _band(centre: np.ndarray, level: np.ndarray, lag: float) -> tuple[np.ndarray
 
 def _wander(level: np.ndarray) -> float:
     """How far the reference itself moves from one bin to the next."""
-    return float(np.quantile(np.abs(np.diff(level)), 0.9)) if len(level) > 2 else 0.0
+    return float(np.quantile(np.abs(np.diff(level)), 0.9))
 
 
 def _refined(
