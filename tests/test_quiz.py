@@ -23,6 +23,7 @@ from playbook.faces.learning.curves import as_svg, as_text
 from playbook.faces.learning.quiz_loop import interview as ask_interview
 from playbook.faces.learning.quiz_loop import run as ask_cards
 from playbook.faces.learning.quiz_screen import HELP, print_card
+from playbook.faces.learning.replies import replies
 from playbook.faces.words import Words, words
 from playbook.knowledge.entries import LAYERS
 from playbook.knowledge.graph import kind_of
@@ -663,6 +664,17 @@ def test_a_spoken_answer_is_ticked_by_the_speaker(cards: dict[str, Card]) -> Non
     assert [p.label for p in sat.missing] == ["What it leaves", "As a test"]
 
 
+def test_an_empty_reply_of_a_file_is_no_answer_and_ticks_alone_are_one(
+    tmp_path: Path, store: str, cards: dict[str, Card], choice: Card
+) -> None:
+    spoken = cards["written:loss-spike-clipping"]
+    path = tmp_path / "answers.yaml"
+    for text in (f"{{{choice.id}: , {spoken.id}: {{ticks: [Delay]}}}}", '["", {ticks: [Delay]}]'):
+        path.write_text(text)
+        marks = ask_cards([choice, spoken], replies(path), Progress(store, "me"), Typist([]), Words(), quiet=True)
+        assert marks[0] is None and marks[1] is not None and marks[1].covered == ("Delay",)
+
+
 # Command line
 
 
@@ -674,10 +686,10 @@ def test_sheet_as_json_has_its_key(capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_answers_from_a_file(tmp_path: Path, capsys: pytest.CaptureFixture[str], cards: dict[str, Card]) -> None:
     chosen = ["written:sft-loss-exactly-zero", "written:initial-scale-power", "written:loss-spike-clipping"]
-    replies: dict[str, Any] = {i: right_answer(cards[i]) for i in chosen[:2]}
-    replies[chosen[2]] = {"text": "it bounds the step", "ticks": ["Delay"], "seconds": 30}
+    given: dict[str, Any] = {i: right_answer(cards[i]) for i in chosen[:2]}
+    given[chosen[2]] = {"text": "it bounds the step", "ticks": ["Delay"], "seconds": 30}
     path = tmp_path / "answers.yaml"
-    path.write_text(yaml.safe_dump(replies, sort_keys=False))
+    path.write_text(yaml.safe_dump(given, sort_keys=False))
     assert run(["quiz", "--answers", str(path), "--json"]) == 0
     document = json.loads(capsys.readouterr().out)
     assert [c["id"] for c in document["cards"]] == chosen

@@ -93,7 +93,7 @@ def _note(genanki: Any, model: Any, card: Card, picture: str, w: Words) -> Any:
         picture,
         f"<ol>{choices}</ol>" if choices else "",
         _answer(card, w),
-        escape(", ".join(dict.fromkeys("/".join(link) for link in card.links))),
+        escape(", ".join(card.about)),
     ]
     tags = sorted({_tag(t) for t in card.spec.topics})
     own = () if w.code == ENGLISH else (w.code,)

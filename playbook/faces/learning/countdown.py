@@ -6,6 +6,7 @@ bell rings when the time is up, and then the time over it is counted.
 
 from __future__ import annotations
 
+import math
 import os
 import threading
 import time
@@ -18,6 +19,11 @@ _WIDTH = 8  # columns that are painted: a sign, minutes, seconds and a space on 
 _SOON = 30.0  # seconds before the end that are shown in another colour
 _SAVE, _BACK, _PLAIN = "\x1b7", "\x1b8", "\x1b[0m"
 _COLOURS = {"calm": "\x1b[2m", "soon": "\x1b[33;1m", "over": "\x1b[31;1m"}
+
+
+def clock(seconds: float) -> str:
+    """`4:07`: minutes and whole seconds."""
+    return f"{int(seconds) // 60}:{int(seconds) % 60:02d}"
 
 
 class Countdown:
@@ -38,8 +44,7 @@ class Countdown:
     def text(self) -> str:
         """`4:07`, or `+0:12` over time."""
         left = self.left
-        whole = int(-(-left // 1)) if left > 0 else int(-left)
-        return f"{'' if left > 0 else '+'}{whole // 60}:{whole % 60:02d}"
+        return clock(math.ceil(left)) if left > 0 else f"+{clock(-left)}"
 
     def __enter__(self) -> Countdown:
         if self.live:

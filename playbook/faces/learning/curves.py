@@ -21,7 +21,10 @@ _COLOURS = {"loss": "#1f6feb", "eval_loss": "#8250df", "grad_norm": "#bc4c00", "
 
 
 def columns(panel: Panel, width: int) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """(low, high, bad, back) over `width` columns: extremes of finite values (NaN: none), flags for the rest."""
+    """(low, high, bad, back) over `width` columns: float64 extremes of finite values (NaN: none), and bool flags.
+
+    bad     a value of the column is not finite; back: a step of it goes back
+    """
     n = len(panel.values)
     share = 1.0
     if panel.until and n and panel.steps[-1] < panel.until and not (np.diff(panel.steps) < 0).any():
@@ -43,12 +46,17 @@ def _scaled(panel: Panel) -> tuple[bool, float, float]:
     if not len(finite):
         return False, 0.0, 1.0
     low, high = float(finite.min()), float(finite.max())
-    positive = finite[finite > 0]
     if low > 0 and high / low > _LOG_SPAN:
-        return True, math.log10(float(positive.min())), math.log10(high)
+        return True, math.log10(low), math.log10(high)
     if high == low:
         return False, low - 0.5, high + 0.5
     return False, low, high
+
+
+def _ends(picture: Picture) -> tuple[int, int]:
+    """First and last step of the axis that all panels share; 0 where nothing was logged."""
+    panel = picture.panels[0]
+    return (int(panel.steps[0]), max(int(panel.steps.max()), panel.until or 0)) if len(panel.steps) else (0, 0)
 
 
 def _tick(value: float, log: bool) -> str:
@@ -66,10 +74,8 @@ def as_text(picture: Picture, width: int = 76, height: int = 6) -> list[Text]:
     for panel in picture.panels:
         lines.append(Text(panel.metric, style="bold"))
         lines += _block(panel, inner, height, margin)
-    steps = picture.panels[0].steps
-    last = max(int(steps.max()), picture.panels[0].until or 0) if len(steps) else 0
-    first = str(int(steps[0])) if len(steps) else "0"
-    axis = f"{first}{'step':^{max(4, inner - len(first) - len(str(last)))}}{last}"
+    first, last = _ends(picture)
+    axis = f"{first}{'step':^{max(4, inner - len(str(first)) - len(str(last)))}}{last}"
     return [*lines, Text(" " * (margin + 1) + axis, style="dim")]
 
 
@@ -124,11 +130,10 @@ def as_svg(picture: Picture, width: int = 640, height: int = 120) -> str:
     ]
     for place, panel in enumerate(picture.panels):
         parts.append(_svg_panel(panel, left, place * (height + gap) + 18, inner, height))
-    steps = picture.panels[0].steps
-    last = max(int(steps.max()), picture.panels[0].until or 0) if len(steps) else 0
+    first, last = _ends(picture)
     y = total - 10
     parts.append(
-        f'<text x="{left}" y="{y}" fill="#57606a">{int(steps[0]) if len(steps) else 0}</text>'
+        f'<text x="{left}" y="{y}" fill="#57606a">{first}</text>'
         f'<text x="{left + inner / 2:.0f}" y="{y}" fill="#57606a" text-anchor="middle">step</text>'
         f'<text x="{left + inner}" y="{y}" fill="#57606a" text-anchor="end">{last}</text></svg>'
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from rich.console import Console
 from rich.text import Text
@@ -104,6 +104,11 @@ def repair_menu(drill: Drill) -> list[str]:
     return menu(right, sorted(rivals), drill, "repair")
 
 
+def _numbered(reply: str, listed: Sequence[str]) -> str:
+    """The id that a number of a list stands for; any other reply as it is."""
+    return listed[int(reply) - 1] if reply.isdecimal() and 1 <= int(reply) <= len(listed) else reply
+
+
 def _choose(choices: list[str], game: Game, out: Console, w: Words, question: str) -> str | None:
     out.print(Text(question, style="bold"))
     for number, name in enumerate(choices, 1):
@@ -112,10 +117,9 @@ def _choose(choices: list[str], game: Game, out: Console, w: Words, question: st
         reply = ask(out, w("a number, or nothing to go on"))
         if not reply:
             return None
-        if reply.isdecimal() and 1 <= int(reply) <= len(choices):
-            return choices[int(reply) - 1]
-        if reply in game.drill.book.fixes:
-            return reply
+        chosen = _numbered(reply, choices)
+        if chosen in game.drill.book.fixes:
+            return chosen
 
 
 def _aid(game: Game, out: Console, w: Words) -> None:
@@ -128,7 +132,7 @@ def _aid(game: Game, out: Console, w: Words) -> None:
 
 
 def _look(game: Game, reply: str, shown: list[str], out: Console, w: Words) -> None:
-    name = shown[int(reply) - 1] if reply.isdecimal() and 1 <= int(reply) <= len(shown) else reply
+    name = _numbered(reply, shown)
     if name not in game.drill.book.signals:
         near = looks(game, reply)
         if len(near) != 1:
@@ -143,8 +147,7 @@ def _look(game: Game, reply: str, shown: list[str], out: Console, w: Words) -> N
 
 
 def _suspect(game: Game, rest: str, out: Console, w: Words) -> None:
-    suspects = game.drill.suspects
-    name = suspects[int(rest) - 1] if rest.isdecimal() and 1 <= int(rest) <= len(suspects) else rest
+    name = _numbered(rest, game.drill.suspects)
     if game.suspect(name):
         out.print(Text(w("The trial ends the incident: that was it."), style="bold green"))
         return

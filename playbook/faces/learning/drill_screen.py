@@ -14,11 +14,11 @@ from playbook.engine.value import Cost, cost_of
 from playbook.faces.learning.curves import as_text
 from playbook.faces.report import bar
 from playbook.faces.words import Words
-from playbook.workflow.learning.drill import Drill, Game
+from playbook.workflow.learning.drill import Drill, Game, Step
 from playbook.workflow.learning.drill_score import WEIGHTS, Better, Score
 from playbook.workflow.learning.quiz_curves import case_picture
 
-KINDS = ("metrics", "log", "config", "ask", "experiment", "probe")
+# Kinds of looks in the order of the price list, and what one does.
 KIND_WORDS = {
     "metrics": "read a curve",
     "log": "search the logs",
@@ -27,6 +27,7 @@ KIND_WORDS = {
     "experiment": "make a control run",
     "probe": "ask the machines",
 }
+KINDS = tuple(KIND_WORDS)
 _NOT_THERE = ("no", "none", "absent")
 HELP = (
     "l [WORD] = what can be looked at (WORD: a kind or part of a name), ID or number = look there, e = evidence so far,"
@@ -166,14 +167,18 @@ def _print_replay(drill: Drill, rows: Sequence[Better], out: Console, w: Words) 
     for row in rows:
         step = row.step
         value = f"{step.share:.0%}" if step.kind == "look" else ""
-        found = w(step.state) if step.state in ("right", "wrong", "unknown") else step.state
-        table.add_row(w(step.kind), step.name, found, price(step.cost), value, f"{step.chance:.0%}")
+        table.add_row(w(step.kind), step.name, outcome(step, w), price(step.cost), value, f"{step.chance:.0%}")
         if row.signal:
             better = w("better: {signal} (would have shown {state})", signal=row.signal, state=row.state)
             if row.state == "unknown":
                 better = w("better: {signal} (though here nobody knew)", signal=row.signal)
             table.add_row("", Text(better, style="yellow"), "", "", "", "")
     out.print(table)
+
+
+def outcome(step: Step, w: Words) -> str:
+    """What came of a step; the outcomes of signals are ids."""
+    return w(step.state) if step.state in ("right", "wrong", "unknown") else step.state
 
 
 def print_list(rows: Sequence[dict[str, Any]], out: Console, w: Words) -> None:

@@ -100,9 +100,12 @@ def _take_back(marks: list[Mark | None], progress: Progress, out: Console, w: Wo
 
 
 def _from(given: dict[str, Reply] | list[Reply], card: Card, place: int) -> Reply | None:
+    """The reply of a file to a card; None where it has none, or an empty one."""
     if isinstance(given, dict):
-        return given.get(card.id)
-    return given[place] if place < len(given) and given[place].text else None
+        reply = given.get(card.id)
+    else:
+        reply = given[place] if place < len(given) else None
+    return reply if reply is not None and (reply.text or reply.ticks) else None
 
 
 def _person(card: Card, out: Console, w: Words) -> tuple[Mark, bool] | Literal["back"] | None:

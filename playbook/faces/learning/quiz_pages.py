@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from playbook.engine.value import cost_of
+from playbook.faces.learning.countdown import clock
 from playbook.faces.learning.curves import as_svg
-from playbook.faces.learning.drill_screen import alert_lines
+from playbook.faces.learning.drill_screen import alert_lines, outcome
 from playbook.faces.printable import Block, Grid, Heading, Image, Items, Lines, Para
 from playbook.faces.words import Words
 from playbook.workflow.learning.drill import Drill, Game
@@ -63,8 +64,7 @@ def _key(place: int, card: Card, marked: Mark | None, w: Words) -> list[Block]:
         blocks += [Items(tuple(f"{w.lead('trap')}{t}" for t in card.traps))] if card.traps else []
     else:
         blocks.append(Para(card.explain))
-    links = ", ".join(dict.fromkeys("/".join(link) for link in card.links))
-    blocks.append(Para(f"{card.id} → {links}; {', '.join(card.sources)}", quiet=True))
+    blocks.append(Para(f"{card.id} → {', '.join(card.about)}; {', '.join(card.sources)}", quiet=True))
     return blocks
 
 
@@ -89,7 +89,7 @@ def interview(sittings: Sequence[Sat], parts: Sequence[str], seed: int, w: Words
             tuple(
                 (
                     s.card.ask, f"{s.mark.score:.0%}", w(DEPTHS[s.mark.depth]),
-                    f"{int(s.seconds) // 60}:{int(s.seconds) % 60:02d}", f"{MINUTES[s.card.spec.level]:g} min",
+                    clock(s.seconds), f"{MINUTES[s.card.spec.level]:g} min",
                 )
                 for s in sittings
             ),
@@ -117,8 +117,7 @@ def interview(sittings: Sequence[Sat], parts: Sequence[str], seed: int, w: Words
         if sat.card.traps:
             blocks.append(Heading(w("Traps"), 3))
             blocks.append(Items(sat.card.traps))
-        links = ", ".join(dict.fromkeys("/".join(link) for link in sat.card.links))
-        blocks.append(Para(f"→ {links}; {', '.join(sat.card.sources)}", quiet=True))
+        blocks.append(Para(f"→ {', '.join(sat.card.about)}; {', '.join(sat.card.sources)}", quiet=True))
     return blocks
 
 
@@ -195,16 +194,11 @@ def _deeds(drill: Drill, w: Words) -> tuple[str, ...]:
     return aids + tuple(f"{w.lead('repair')}{f.title} ({f.id})" for f in drill.repairs[:4])
 
 
-def _state(state: str, w: Words) -> str:
-    """What came of a step; the outcomes of signals are ids."""
-    return w(state) if state in ("right", "wrong", "unknown") else state
-
-
 def _par(par: Game, result: Score, w: Words) -> list[Block]:
     rows = []
     for place, step in enumerate(par.steps, 1):
         rows.append((
-            str(place), w(step.kind), step.name, _state(step.state, w), f"{step.cost.minutes:.0f}",
+            str(place), w(step.kind), step.name, outcome(step, w), f"{step.cost.minutes:.0f}",
             f"{step.cost.gpu_hours:.1f}", f"{step.chance:.0%}",
         ))  # fmt: skip
     weights = w.comma.join(f"{w(name)} {share:.0%}" for name, share in WEIGHTS.items())

@@ -10,14 +10,15 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
+from playbook.faces.learning.countdown import clock
 from playbook.faces.learning.curves import as_text
 from playbook.faces.report import bar
 from playbook.faces.words import Words
 from playbook.knowledge.entries import LAYERS, SYMPTOMS
 from playbook.workflow.learning.interview import DEPTHS, MINUTES, Sat, total
-from playbook.workflow.learning.progress import RATINGS, Answer, brier, calibration, weak_spots
+from playbook.workflow.learning.progress import BINS, RATINGS, Answer, brier, calibration, weak_spots
 from playbook.workflow.learning.quiz import TEMPLATES
-from playbook.workflow.learning.quiz_cards import Card, Link
+from playbook.workflow.learning.quiz_cards import Card
 from playbook.workflow.learning.quiz_marks import Mark
 
 # What to type, by the form of the card.
@@ -51,12 +52,12 @@ def print_card(card: Card, out: Console, w: Words, place: int = 1, of: int = 1) 
         out.print(Padding(Text(w("in {unit}", unit=card.number.unit), style="dim"), (0, 0, 0, 2)))
 
 
-def _numbered(number: int, text: str, style: str = "") -> Padding:
+def _numbered(number: int, text: str) -> Padding:
     """A number, and the text hanging beside it."""
     grid = Table.grid(padding=(0, 1))
     grid.add_column(style="bold", no_wrap=True)
     grid.add_column(overflow="fold")
-    grid.add_row(f"{number}", Text(text, style=style))
+    grid.add_row(f"{number}", Text(text))
     return Padding(grid, (0, 0, 0, 2))
 
 
@@ -87,15 +88,14 @@ def print_mark(card: Card, marked: Mark, out: Console, w: Words, due: datetime |
         print_points(card, marked, out, w)
     elif card.form != "choice":
         out.print(Padding(Text(card.explain), (0, 0, 0, 2)))
-    links = "  ".join("/".join(link) for link in _unique(card))
-    out.print(Text(f"→ {links}", style="dim"), soft_wrap=True)
+    _print_links(card, out)
     if due is not None:
         out.print(Text(w("comes back {when}", when=_day(due)), style="dim"))
     out.print()
 
 
-def _unique(card: Card) -> list[Link]:
-    return list(dict.fromkeys(card.links))
+def _print_links(card: Card, out: Console) -> None:
+    out.print(Text("→ " + "  ".join(card.about), style="dim"), soft_wrap=True)
 
 
 def _print_choices(card: Card, marked: Mark, out: Console) -> None:
@@ -120,7 +120,7 @@ def print_points(card: Card, marked: Mark, out: Console, w: Words) -> None:
         line = Text("  ✓ " if said else "  · ", style="green" if said else "yellow")
         line.append(f"[{point.depth}] {point.label}: ", "bold")
         line.append(point.text)
-        out.print(Padding(line, (0, 0, 0, 0)))
+        out.print(line)
     for trap in card.traps:
         out.print(Text(f"  ! {w.lead('trap')}{trap}", style="red"))
     out.print(Text(f"  {w.lead('depth reached')}{w(DEPTHS[marked.depth])}", style="bold"))
@@ -155,14 +155,13 @@ def print_interview_question(card: Card, opening: bool, out: Console, w: Words, 
 
 def print_sat(sat: Sat, parts: int, out: Console, w: Words) -> None:
     """One spoken answer checked."""
-    clock = f"{int(sat.seconds) // 60}:{int(sat.seconds) % 60:02d}"
     over = f" [red]({w('over time')})[/]" if sat.over_time else ""
-    out.print(f"{bar(sat.mark.score)} [bold]{sat.mark.score:.0%}[/]  {clock}{over}")
+    out.print(f"{bar(sat.mark.score)} [bold]{sat.mark.score:.0%}[/]  {clock(sat.seconds)}{over}")
     print_points(sat.card, sat.mark, out, w)
     if sat.opening and parts:
         heard = " → ".join(sat.frame) or w("none")
         out.print(Text(f"  {w('frame of the answer')} ({len(sat.frame)}/{parts}): {heard}", style="dim"))
-    out.print(Text("→ " + "  ".join("/".join(link) for link in _unique(sat.card)), style="dim"), soft_wrap=True)
+    _print_links(sat.card, out)
     out.print()
 
 
@@ -190,7 +189,7 @@ def print_progress(answers: Sequence[Answer], due: int, known: int, every: int, 
     if score is not None:
         out.print(f"\n[bold]{w('Stated probabilities')}[/]  Brier {score:.3f}")
         for row in calibration(answers):
-            low, high = row["from"], row["from"] + 0.2
+            low, high = row["from"], row["from"] + 1 / BINS
             out.print(
                 f"  {w('said')} {low:.0%}-{high:.0%}  {bar(row['came_true'])}"
                 f" {w('came true')} {row['came_true']:.0%} ({row['answers']:.0f})"
@@ -212,7 +211,7 @@ def mark_document(card: Card, marked: Mark | None) -> dict[str, object]:
         "form": card.form,
         "ask": card.ask,
         "facts": list(card.facts),
-        "about": ["/".join(link) for link in _unique(card)],
+        "about": list(card.about),
         "sources": list(card.sources),
         "explain": card.explain,
     }

@@ -7,6 +7,7 @@ from datetime import datetime
 
 from textual.content import Content
 
+from playbook.faces.learning.countdown import clock
 from playbook.faces.learning.curves import as_text
 from playbook.faces.tui.widgets import bar, hanging
 from playbook.faces.words import Words
@@ -101,10 +102,6 @@ def sat(one: Sat, parts: int, w: Words) -> list[Content]:
         text = f"{w('frame of the answer')} ({len(one.frame)}/{parts}): {heard}"
         lines.append(Content.styled(text, "$foreground-muted"))
     return lines
-
-
-def clock(seconds: float) -> str:
-    return f"{int(seconds) // 60}:{int(seconds) % 60:02d}"
 
 
 def links(card: Card) -> list[Link]:

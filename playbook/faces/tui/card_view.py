@@ -15,6 +15,7 @@ from textual.containers import VerticalScroll
 from textual.content import Content
 from textual.widgets import Static, TextArea
 
+from playbook.faces.learning.countdown import clock
 from playbook.faces.tui import base, card_text
 from playbook.faces.tui.widgets import Hints, Line, Rows, TopLine, fit, hanging, paragraphs, rule, wrap
 from playbook.workflow.learning.interview import MINUTES, Sat, total
@@ -117,7 +118,7 @@ class CardView(base.Page):
             if self.interview:
                 title = self.w("Question") if opening else self.w("Follow-up")
                 seconds = time.monotonic() - self._begun if self.phase == "ask" else self.seconds
-                right = f"{card_text.clock(seconds)} / {self.w('{n:g} minutes', n=MINUTES[card.spec.level])}"
+                right = f"{clock(seconds)} / {self.w('{n:g} minutes', n=MINUTES[card.spec.level])}"
             left += [
                 (f"{self.place + 1}/{len(self.asked)}", ""),
                 (title, ""),

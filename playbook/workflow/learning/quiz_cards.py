@@ -124,6 +124,11 @@ class Card:
         return max(range(len(self.options)), key=lambda k: self.options[k].credit)
 
     @property
+    def about(self) -> tuple[str, ...]:
+        """Where to read on: `folder/id` of each entry, once."""
+        return tuple(dict.fromkeys("/".join(link) for link in self.links))
+
+    @property
     def shown_steps(self) -> tuple[str, ...]:
         """The steps in the order in which they are shown: always the same one, never the right one."""
         order = list(self.steps)
