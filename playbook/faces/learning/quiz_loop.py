@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Literal
 
@@ -23,7 +24,7 @@ from playbook.workflow.learning.quiz_marks import Mark, heard, mark
 
 _LEAVE = ("q", "quit", "exit")
 _BACK = ("u", "undo")
-_EASY = "e"
+_EASY = " e"  # behind an answer
 
 
 def show(cards: Sequence[Card], out: Console, w: Words) -> None:
@@ -55,32 +56,19 @@ def run(
             if given is None and not place:
                 keys = w("u takes back the last answer, q leaves, an answer followed by e was easy")
                 out.print(Text(keys, style="dim"))
-        begun = time.monotonic()
-        easy = False
-        if given is None:
-            answered = _person(card, out, w)
-            if answered is None:
-                break
-            if answered == "back":
-                _take_back(marks, progress, out, w)
-                continue
-            marked, easy = answered
-            seconds = time.monotonic() - begun
-        else:
-            reply = _from(given, card, place)
-            if reply is None:
-                marks.append(None)
-                continue
-            try:
-                marked, seconds = mark(card, reply.text, reply.ticks), reply.seconds
-            except PlaybookError as error:
-                raise PlaybookError(
-                    f"{card.id}: {error.problem.where}", error.problem.what, error.problem.hint
-                ) from None
-        due = take(progress, card, marked, datetime.now(UTC), seconds, easy)
+        answered = _person(card, out, w) if given is None else _from_file(given, card, place)
+        if answered == "leave":
+            break
+        if answered == "back":
+            _take_back(marks, progress, out, w)
+            continue
+        if answered == "none":
+            marks.append(None)
+            continue
+        due = take(progress, card, answered.mark, datetime.now(UTC), answered.seconds, answered.easy)
         if not quiet:
-            print_mark(card, marked, out, w, due)
-        marks.append(marked)
+            print_mark(card, answered.mark, out, w, due)
+        marks.append(answered.mark)
         if given is None and len(marks) == len(cards):
             said = ask(out, w("Enter ends, u takes back the last answer"))
             if said is not None and said.lower() in _BACK:
@@ -99,6 +87,17 @@ def _take_back(marks: list[Mark | None], progress: Progress, out: Console, w: Wo
         out.print(Text(w("the last answer is taken back; here is its card again"), style="yellow"))
 
 
+def _from_file(given: dict[str, Reply] | list[Reply], card: Card, place: int) -> _Answered | Literal["none"]:
+    """The marked reply of a file. Raises `PlaybookError` with the card where it is no answer."""
+    reply = _from(given, card, place)
+    if reply is None:
+        return "none"
+    try:
+        return _Answered(mark(card, reply.text, reply.ticks), reply.seconds)
+    except PlaybookError as error:
+        raise PlaybookError(f"{card.id}: {error.problem.where}", error.problem.what, error.problem.hint) from None
+
+
 def _from(given: dict[str, Reply] | list[Reply], card: Card, place: int) -> Reply | None:
     """The reply of a file to a card; None where it has none, or an empty one."""
     if isinstance(given, dict):
@@ -108,25 +107,37 @@ def _from(given: dict[str, Reply] | list[Reply], card: Card, place: int) -> Repl
     return reply if reply is not None and (reply.text or reply.ticks) else None
 
 
-def _person(card: Card, out: Console, w: Words) -> tuple[Mark, bool] | Literal["back"] | None:
-    """(mark, was it easy) of a person's answer; None where the person leaves, "back" to the card before."""
+@dataclass(frozen=True, slots=True)
+class _Answered:
+    """A marked answer; a person may add that it was easy."""
+
+    mark: Mark
+    seconds: float
+    easy: bool = False
+
+
+def _person(card: Card, out: Console, w: Words) -> _Answered | Literal["back", "leave"]:
+    """What a person answers, or where they want to go."""
+    begun = time.monotonic()
     if card.form == "free":
         out.print(Text(w(HELP["free"]), style="dim"))
         text = ask_many(out)
         if text is None or text.strip().lower() in _LEAVE:
-            return None
+            return "leave"
         if text.strip().lower() in _BACK:
             return "back"
-        return mark(card, text, _ticks(card, text, out, w)), False
+        marked = mark(card, text, _ticks(card, text, out, w))
+        return _Answered(marked, time.monotonic() - begun)
     while True:
         reply = ask(out, w(HELP[card.form]))
         if reply is None or reply.lower() in _LEAVE:
-            return None
+            return "leave"
         if reply.lower() in _BACK:
             return "back"
-        easy = reply.lower().endswith(f" {_EASY}")
+        easy = reply.lower().endswith(_EASY)
         try:
-            return mark(card, reply[:-2] if easy else reply), easy
+            marked = mark(card, reply[: -len(_EASY)] if easy else reply)
+            return _Answered(marked, time.monotonic() - begun, easy)
         except PlaybookError as error:
             hint = error.problem.hint if w.code == ENGLISH else w(HELP[card.form])
             keys = w("u takes back the last answer, q leaves")
