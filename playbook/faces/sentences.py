@@ -10,7 +10,7 @@ begins with a comma, a semicolon, a colon, a space or a bracket is an end that a
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -41,6 +41,7 @@ class Pattern:
 
     @cached_property
     def regex(self) -> re.Pattern[str]:
+        """The whole pattern; a hole that comes twice has to hold the same."""
         names: set[str] = set()
         parts = []
         for place, part in enumerate(HOLE.split(self.english)):
@@ -65,8 +66,7 @@ class Sentences:
         rows = sorted((Pattern(*row) for row in table.items()), key=lambda p: -p.weight)
         self._ends = [p for p in rows if p.english.startswith(_ENDS)]
         self._beginnings = [p for p in rows if p.english.endswith(_BEGINNING)]
-        rest = {id(p) for p in (*self._ends, *self._beginnings)}
-        self._whole = [p for p in rows if id(p) not in rest]
+        self._whole = [p for p in rows if not p.english.startswith(_ENDS) and not p.english.endswith(_BEGINNING)]
         self._plain = table.keys()
         self._found: dict[tuple[str, bool], str | None] = {}
 
@@ -82,8 +82,8 @@ class Sentences:
 
     def _look(self, text: str, inside: bool) -> str | None:
         # an end first: else the last hole of a shorter sentence would swallow it
-        if text not in self._plain and (split := self._with_an_end(text, self._ends)) is not None:
-            return split
+        if text not in self._plain and (parts := self._with_an_end(text)) is not None:
+            return parts
         for pattern in self._whole:
             strong = inside or pattern.weight >= _WEAK or pattern.english == text
             if strong and (hit := pattern.match(text)):
@@ -101,8 +101,9 @@ class Sentences:
             return None
         return f"{hit['where']}：{what}" + (f"（{self(hit['hint'])}）" if hit["hint"] else "")
 
-    def _with_an_end(self, text: str, ends: Iterable[Pattern]) -> str | None:
-        for pattern in ends:
+    def _with_an_end(self, text: str) -> str | None:
+        """A sentence and its end, each in the other language; the last place where the end may begin counts."""
+        for pattern in self._ends:
             at = text.rfind(pattern.pieces[0])
             while at > 0:
                 hit = pattern.regex.fullmatch(text, at)
@@ -112,4 +113,5 @@ class Sentences:
         return None
 
     def _filled(self, pattern: Pattern, values: Mapping[str, str]) -> str:
+        """The other text of a pattern with what stood in the holes, itself looked up."""
         return HOLE.sub(lambda hole: self.find(values[hole[1]], inside=True) or values[hole[1]], pattern.other)

@@ -63,14 +63,7 @@ def _numbered(number: int, text: str) -> Padding:
 
 def print_mark(card: Card, marked: Mark, out: Console, w: Words, due: datetime | None = None) -> None:
     """Right or not, why, when every other choice would be right, and where to read on."""
-    word, style = _MARKS[marked.right]
-    partly = _PARTLY <= marked.score < 1 and not marked.right
-    if card.form == "percent":
-        word, style = "noted", "bold cyan"
-    head = Text(w("partly right") if partly and card.form != "percent" else w(word), style=style)
-    if card.form != "choice" or partly:
-        head.append(f"  {marked.score:.0%}", "bold")
-    out.print(head)
+    out.print(_judgement(card, marked, w))
     if card.form == "choice":
         _print_choices(card, marked, out)
     elif card.form == "order":
@@ -92,6 +85,19 @@ def print_mark(card: Card, marked: Mark, out: Console, w: Words, due: datetime |
     if due is not None:
         out.print(Text(w("comes back {when}", when=_day(due)), style="dim"))
     out.print()
+
+
+def _judgement(card: Card, marked: Mark, w: Words) -> Text:
+    """Right, partly or not, with the score where it says more; a probability is neither, it is noted."""
+    word, style = _MARKS[marked.right]
+    partly = _PARTLY <= marked.score < 1 and not marked.right
+    if card.form == "percent":
+        head = Text(w("noted"), style="bold cyan")
+    else:
+        head = Text(w("partly right") if partly else w(word), style=style)
+    if card.form != "choice" or partly:
+        head.append(f"  {marked.score:.0%}", "bold")
+    return head
 
 
 def _print_links(card: Card, out: Console) -> None:
