@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from playbook.series import Origin, Setting
 from playbook.workflow.preflight import RELATIONS
 from playbook.workflow.preflight.recipe import Recipe, settings_of
 
@@ -200,3 +201,59 @@ def test_every_relation_that_has_a_limit_is_tried_on_both_sides() -> None:
 )
 def test_the_processes_of_a_run(config: dict[str, Any], world: int | None) -> None:
     assert Recipe(settings_of(config, ())).world == world
+
+
+def written(*settings: tuple[str, Any, str, int], reader: str = "config") -> Recipe:
+    """A recipe of (name, value, file, line)."""
+    return Recipe(tuple(Setting(name, value, Origin(file, line, reader)) for name, value, file, line in settings))
+
+
+def said(relation: str, recipe: Recipe) -> list[str]:
+    return [found.text for found in RELATIONS[relation](recipe)]
+
+
+def test_a_setting_stands_once_in_a_file() -> None:
+    twice = (("lr", 1e-4, "a.yaml", 1), ("lr", 3e-4, "a.yaml", 9))
+    assert said("set-twice", written(*twice)) == [
+        "lr = 0.0003, lr = 0.0001 (line 1): set twice, one of them is not used"
+    ]
+    assert said("set-twice", written(*twice, reader="megatron")) == [], "a log prints them again after a resume"
+    assert said("set-twice", written(("lr", 1e-4, "a.yaml", 1), ("lr", 3e-4, "b.yaml", 1))) == [], (
+        "one overrides the other"
+    )
+    assert said("set-twice", written(("lr", 1e-4, "a.yaml", 1), ("lr", "0.0001", "a.yaml", 2))) == []
+    assert said("set-twice", written(("color", 1, "a.yaml", 1), ("color", 2, "a.yaml", 2))) == [], "of no training"
+
+
+@pytest.mark.parametrize(
+    ("trainer", "engine", "fault"),
+    [
+        (("max_grad_norm", 1.0), ("gradient_clipping", 0.5), True),
+        (("max_grad_norm", 1.0), ("gradient_clipping", 1.0), False),
+        (("max_grad_norm", 1.0), ("gradient_clipping", "auto"), False),
+        (("max_grad_norm", 0), ("gradient_clipping", 0.5), False),  # not set by the trainer
+        (("warmup_steps", -1), ("scheduler.params.warmup_num_steps", 100), False),
+        (("bf16", False), ("bf16.enabled", True), True),
+        (("bf16", True), ("bf16.enabled", True), False),
+        (("training_args.lr", 1e-4), ("deepspeed.optimizer.params.lr", 2e-4), True),
+    ],
+)
+def test_trainer_and_engine_agree_or_leave_it_open(
+    trainer: tuple[str, Any], engine: tuple[str, Any], fault: bool
+) -> None:
+    recipe = written((*trainer, "a.yaml", 1), (*engine, "ds.json", 2), ("zero_optimization.stage", 2, "ds.json", 3))
+    assert bool(said("two-owners", recipe)) == fault
+
+
+def test_one_half_precision_at_a_time() -> None:
+    assert states("one-half-precision", {"fp16": True, "bf16": True}) == ["bad"]
+    assert states("one-half-precision", {"fp16": True, "bf16": False}) == ["ok"]
+    assert states("one-half-precision", {"fp16": False}) == []
+    assert states("one-half-precision", {"precision": "bf16-mixed"}) == ["ok"]
+
+
+def test_a_misspelt_name_is_told_once() -> None:
+    recipe = written(
+        ("learing_rate", 1, "a.yaml", 1), ("model.learing_rate", 2, "a.yaml", 2), ("learning_rate", 3, "a.yaml", 3)
+    )
+    assert said("misspelt", recipe) == ["learing_rate = 1: no trainer knows this name; learning_rate is one"]

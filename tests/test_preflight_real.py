@@ -227,7 +227,14 @@ def test_a_later_file_may_override_an_earlier_one(tmp_path: Path) -> None:
         "lr_schedule",
         "weights_decay",
         "batch_size2",
+        "batch_sizes2",
         "optimizers",
+        "learning_rots",
+        "weight_dekoy",
+        "gradeint_acumulation_steps",
+        "gradient_clapper",
+        "warmup_staps_per_epoch",
+        "lr_warmup",
         "num_layer",
     ],
 )
@@ -245,6 +252,8 @@ def test_a_name_that_is_merely_alike_is_no_slip(word: str) -> None:
         ("weigth_decay", "weight_decay"),
         ("warmup_stpes", "warmup_steps"),
         ("max_grad_nrom", "max_grad_norm"),
+        ("gradient_akkumulation_steps", "gradient_accumulation_steps"),
+        ("shceduler", "scheduler"),
         ("per_device_train_batch_szie", "per_device_train_batch_size"),
     ],
 )

@@ -113,14 +113,16 @@ def meant_by(word: str) -> str | None:
 
 def _slip(word: str, near: str) -> bool:
     """One letter dropped, doubled, changed or swapped (two in a long name); never a digit, a plural or a whole part."""
-    if any(sign.isdecimal() for sign in set(word) ^ set(near)) or word.rstrip("s") == near.rstrip("s"):
+    if any(sign.isdecimal() for sign in set(word) ^ set(near)):
         return False
     parts, others = word.split("_"), near.split("_")
     if len(parts) != len(others):
         return False
     changed = [(a, b) for a, b in zip(parts, others, strict=True) if a != b]
     a, b = changed[0]
-    if len(changed) > 1 or min(len(a), len(b)) < 4 or a[0] != b[0] or a in _PARTS or a.rstrip("s") == b.rstrip("s"):
+    if len(changed) > 1 or min(len(a), len(b)) < 4 or a[0] != b[0]:
+        return False
+    if a in _PARTS or a.rstrip("s") == b.rstrip("s"):  # another word, or a plural
         return False
     return _distance(a, b) <= (2 if len(near) >= _LONG and len(b) >= 6 else 1)
 
