@@ -205,6 +205,17 @@ def engine_auto(engine: str) -> str:
     return f'{{"zero_optimization": {{"stage": 2}},\n "{key}": {value}}}'
 
 
+def test_what_is_bad_is_told_beside_what_is_right(tmp_path: Path) -> None:
+    """One item may see several settings: all that is wrong, or else one that is right."""
+    both = judged(tmp_path, ("a.yaml", "lr: 1e-3\nmin_lr: 1e-4\nmin_lr_ratio: 1.5\n"))
+    assert [v.found.split()[0] for v in both if v.item == "floor-below-the-peak"] == ["min_lr_ratio"]
+    right = judged(tmp_path, ("a.yaml", "lr: 1e-3\nmin_lr: 1e-4\nmin_lr_ratio:\n"))
+    assert [v.state for v in right if v.item == "floor-below-the-peak"] == ["ok"]
+    assert (
+        [v.location for v in right if v.state == "unknown"].count(None) == sum(v.state == "unknown" for v in right) > 0
+    )
+
+
 def test_a_later_file_may_override_an_earlier_one(tmp_path: Path) -> None:
     assert alarms(judged(tmp_path, ("base.yaml", "lr: 1e-4\nepochs: 3\n"), ("mine.yaml", "lr: 3e-4\n"))) == []
 
