@@ -24,6 +24,8 @@ LAST = 64  # logged steps at the end: who stands apart now
 CELLS = 4_000_000  # values fetched at most: 64 MB
 SURE = 8.0  # robust deviations from which a step is told
 SHOWN = 3
+# Kind of finding -> how many ranks it speaks of.
+_AFFECTED = {"one": "one", "some": "some", "all": "all", "one-slow": "one", "all-slow": "all"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,9 +39,15 @@ class Peak:
     z: float
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class FleetVerdict:
-    """What the ranks say together. `affected` is one, some, all or None; `first` the rank that was ahead."""
+    """What the ranks say together.
+
+    onset      first step at which the metric of the job is bad; None where it is not
+    affected   one, some, all or None: how many ranks leave their level
+    step, first    where the first of them does, and which one it is, where it is one
+    peaks      the steps at which one rank stands out the most, whatever the verdict
+    """
 
     engine: str
     metric: str
@@ -63,7 +71,13 @@ def judge(
     where: Mapping[str, str] | None = None,
     rows: int = fleet.ROWS,
 ) -> FleetVerdict:
-    """Reduce the files of `paths`, or `table` of the engine `url`, and say which ranks are bad and which was first."""
+    """Reduce the files of `paths`, or `table` of the engine `url`, and say which ranks are bad and which was first.
+
+    rename     {column: step, rank or the metric}; where: {column: value} that rows of a table must have
+    rows       that are reduced at once
+
+    Raises `PlaybookError` where there is nothing to compare, and for what the engine cannot read.
+    """
     problems: list[Problem] = []
     data: fleet_engines.Files | fleet_engines.Table
     if table is not None:
@@ -109,12 +123,7 @@ def _verdict(
     scale = reduced.median if positive else 1.0  # a level that moves must not look like a rank that leaves
     apart = fleet.robust_z(reduced.steps, (reduced.top - reduced.median) / scale)
     rows = fleet.window(engine, _stretches(reduced, apart, onset, extent.ranks))
-    series: dict[tuple[str, int | None], Series] = {(metric, None): job}
-    ranks, starts, counts = np.unique(rows["rank"], return_index=True, return_counts=True)
-    for rank, start, count in zip(ranks.tolist(), starts, counts, strict=True):
-        own = slice(start, start + count)
-        series[metric, rank] = Series(metric, rank, rows["step"][own], rows["x"][own], None, origin)
-    scans = detectors.scan(Run(series), only=("ranks", "slow_rank"))
+    scans = detectors.scan(_run(job, rows), only=("ranks", "slow_rank"))
     findings = [f for scan in scans for f in scan.findings]
     if not findings and len(bad):
         findings = [_nonfinite(metric, reduced, int(bad[0]), extent.ranks)]
@@ -139,7 +148,14 @@ def _verdict(
     )
 
 
-_AFFECTED = {"one": "one", "some": "some", "all": "all", "one-slow": "one", "all-slow": "all"}
+def _run(job: Series, rows: fleet.Columns) -> Run:
+    """The metric of the job and, from rows ordered by rank and step, that of each rank."""
+    series: dict[tuple[str, int | None], Series] = {(job.metric, None): job}
+    ranks, starts, counts = np.unique(rows["rank"], return_index=True, return_counts=True)
+    for rank, start, count in zip(ranks.tolist(), starts, counts, strict=True):
+        own = slice(start, start + count)
+        series[job.metric, rank] = Series(job.metric, rank, rows["step"][own], rows["x"][own], None, job.origin)
+    return Run(series)
 
 
 def _stretches(reduced: fleet.Reduced, apart: np.ndarray, onset: int | None, ranks: int) -> list[tuple[int, int]]:
@@ -169,9 +185,8 @@ def _nonfinite(metric: str, reduced: fleet.Reduced, at: int, ranks: int) -> Find
     """The first step at which ranks have no number: for metrics whose onset no detector decides."""
     bad, step, rank = int(reduced.nonfinite[at]), int(reduced.steps[at]), int(reduced.bad_rank[at])
     kind = "one" if bad == 1 else "all" if bad >= reduced.count[at] else "some"
-    text = f"{metric} of {bad} of {ranks} ranks is not finite at step {step}" + (
-        "" if kind == "all" else f" (rank {rank})"
-    )
+    text = f"{metric} of {bad} of {ranks} ranks is not finite at step {step}"
+    text += "" if kind == "all" else f" (rank {rank})"
     first = rank if kind == "one" else None
     numbers = {"affected": float(bad), "ranks": float(ranks)}
     return Finding("ranks", kind, metric, step, text, 0.9, rank=first, numbers=numbers)
