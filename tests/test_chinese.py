@@ -79,7 +79,7 @@ def test_what_stands_in_a_hole_is_looked_up() -> None:
     assert say("Traceback: loss for 12 rows!") == "Traceback: loss for 12 rows!"
     assert say("loss for 12 rows, and the end, and the end") == "loss 共 12 行，完，完"
     assert say("a.csv:3: loss for 12 rows") == "a.csv:3：loss 共 12 行"
-    assert say("a.csv:3: loss for 12 rows (12 rows)") == "a.csv:3：loss 共 12 行（12 行）"
+    assert say("a.csv:3: loss for 12 rows (loss for 2 rows)") == "a.csv:3：loss 共 12 行（loss 共 2 行）"
     assert say("a.csv:3: 12 rows") == "a.csv:3: 12 rows", "too short to be sure of"
 
 
