@@ -19,22 +19,22 @@ Z_90 = 1.6449  # standard normal, two-sided 90 %
 
 
 def reliability(stated: Sequence[float], right: Sequence[float], bins: int = BINS) -> list[dict[str, float]]:
-    """The reliability diagram: per bin of equal width of the stated probability, how often it came true."""
+    """The reliability diagram, by bins of equal width of the stated probability; empty ones are left out.
+
+    from, cases    where the bin begins, and how many fall into it
+    confidence, accuracy    the mean of what was stated for them, and the share that came true
+    """
     chances, hits = np.array(stated, float), np.array(right, float)
     place = _bins(chances, bins)
-    return [
-        {
-            "from": k / bins,
-            "cases": int((place == k).sum()),
-            "confidence": round(float(chances[place == k].mean()), 4),
-            "accuracy": round(float(hits[place == k].mean()), 4),
-        }
-        for k in range(bins)
-        if (place == k).any()
-    ]
+    rows = []
+    for k in np.unique(place).tolist():
+        own = place == k
+        confidence, accuracy = (round(float(values[own].mean()), 4) for values in (chances, hits))
+        rows.append({"from": k / bins, "cases": int(own.sum()), "confidence": confidence, "accuracy": accuracy})
+    return rows
 
 
-def calibration_error(stated: Sequence[float], right: Sequence[bool], bins: int = BINS) -> float:
+def calibration_error(stated: Sequence[float], right: Sequence[float], bins: int = BINS) -> float:
     """Expected calibration error (Naeini et al. 2015) in [0, 1]; 0 without cases."""
     chances = np.array(stated, float)
     return float(_errors(chances, np.array(right, float)[None, :], bins)[0]) if len(chances) else 0.0
@@ -64,6 +64,7 @@ def interval(hits: int, n: int, z: float = Z_90) -> tuple[float, float]:
 
 
 def _bins(chances: np.ndarray, bins: int) -> np.ndarray[Any, np.dtype[np.int_]]:
+    """int[n]: the bin of each probability; 1 belongs to the last one."""
     return np.minimum((chances * bins).astype(int), bins - 1)
 
 
