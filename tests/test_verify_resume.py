@@ -10,7 +10,9 @@ import pytest
 
 from playbook.errors import PlaybookError
 from playbook.faces.cli import run as command
+from playbook.knowledge.loader import Book
 from playbook.series import Origin, Run, Series
+from playbook.workflow.comparison import resume_causes
 from playbook.workflow.comparison.verify_resume import suspects, unseen, verdict, verify
 
 N, SEAM = 2000, 1200
@@ -334,6 +336,16 @@ def test_a_loss_of_exactly_zero_is_not_progress() -> None:
 
 def test_one_row_says_nothing_yet() -> None:
     assert judged(run(BEFORE), run(part(table(), SEAM, SEAM + 1)))[0] == "undecided"
+
+
+def test_every_cause_that_a_check_can_name_is_in_the_book(real_book: Book) -> None:
+    named = {
+        cause
+        for name, value in vars(resume_causes).items()
+        if name.isupper()
+        for cause in ([value] if isinstance(value, str) else value)
+    }
+    assert len(named) > 15 and named <= set(real_book.causes)
 
 
 def test_json_and_exit_codes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -38,7 +38,7 @@ def loss(seam: Seam) -> Check:
     if len(after[0]) < FEW_AFTER:
         return Check("loss", "unknown", f"{len(after[0])} rows after the seam say nothing yet")
     if not after[1].any() and before[1].all():
-        causes = (cause.LOGGED_WRONGLY, "no-label-in-batch", cause.OTHER_DATA)
+        causes = (cause.LOGGED_WRONGLY, cause.NO_LABEL, cause.OTHER_DATA)
         return Check("loss", "failed", "loss is exactly 0 from the load on", causes, 3.0)
     return trained_twice(seam) or _against_the_trend(seam, Curve.of(before, after))
 
@@ -183,7 +183,7 @@ def _counted_otherwise(seam: Seam, curve: Curve, move: Move) -> Check | None:
 def _counting(rows: int, exact: bool) -> tuple[str, ...]:
     """A model that does not learn keeps its level as well: few rows, or no exact factor, leave that open."""
     if rows >= MANY_ROWS:
-        return (cause.LOGGED_WRONGLY, "log-averaging")
+        return (cause.LOGGED_WRONGLY, cause.LOGGED_ON_AVERAGE)
     weights = (cause.WRONG_WEIGHTS, cause.INCOMPLETE)
     return (cause.LOGGED_WRONGLY, *weights) if exact else (*weights, cause.LOGGED_WRONGLY)
 
@@ -255,7 +255,7 @@ def _norm_causes(seam: Seam, curve: Curve, whole: Move) -> tuple[str, ...]:
     error = 1.25 * max(noise(curve.x[-64:]), noise(rows)) / np.sqrt(len(rows))
     exact = any(abs(abs(whole.shift) - np.log(f)) < min(max(0.03, 2 * error), 0.1) for f in FACTORS)
     if exact and first is not None and abs(first.shift - whole.shift) < 0.1 + 3 * error:
-        return ("gradient-scaled-by-world-size", "accumulation-not-normalised", cause.OTHER_LAYOUT)
+        return (cause.SCALED_BY_WORLD, cause.NOT_NORMALISED, cause.OTHER_LAYOUT)
     if whole.down or (first is not None and (first.up or first.down)):
         return (cause.OTHER_DATA, cause.OTHER_LAYOUT, cause.MOMENTS_LOST, cause.WRONG_WEIGHTS)
     return (cause.MOMENTS_LOST, cause.OTHER_LAYOUT, cause.OTHER_DATA, cause.WRONG_WEIGHTS)

@@ -11,21 +11,23 @@ from typing import Any
 import numpy as np
 
 from playbook.engine.observe import flatten, lookup
+from playbook.workflow.comparison import resume_causes as cause
 from playbook.workflow.comparison.pairs import noise
 from playbook.workflow.comparison.rate import continued, off_schedule, starts_at
 from playbook.workflow.comparison.seam import BATCH_CLOSE, Check, Points, Seam, per_step
 
 MISSING_ROWS = 20  # rows that a dead job may not have written
 SLOW, SPEED_NOISE = 0.8, 4.0
+FIRST_SCALES = (2.0**16, 2.0**32)  # that scalers begin with
 
 
 def steps(seam: Seam) -> Check:
     if seam.shift:
         what = f"the step counter starts at {seam.at} again, the run before ended at {seam.last}"
-        return Check("steps", "failed", what, ("step-counter-reset", "schedule-not-restored"), 3.0)
+        return Check("steps", "failed", what, (cause.COUNTER_RESET, cause.SCHEDULE_LOST), 3.0)
     ahead = _counter_ahead(seam)
     if ahead is not None:
-        return Check("steps", "failed", ahead, ("step-counter-reset",), 4.0)
+        return Check("steps", "failed", ahead, (cause.COUNTER_RESET,), 4.0)
     if seam.begin <= seam.last:
         return Check(
             "steps", "ok", f"goes on at {seam.at} after {seam.last}: steps from {seam.at} on are trained again"
@@ -67,7 +69,7 @@ def learning_rate(seam: Seam) -> Check:
         k = wrong[0]
         was = float(np.interp(after[0][k], *before))
         what = f"learning rate {after[1][k]:.4g} at step {after[0][k]}, it was {was:.4g} there before"
-        return Check("learning rate", "failed", what + _where_of(seam, before, after), RATE_CAUSES, 4.0)
+        return Check("learning rate", "failed", what + _begins_again(before, after), cause.RATE, 4.0)
     if len(inside):
         return Check("learning rate", "ok", f"the same at the {len(inside)} steps trained twice")
     past, _ = seam.sides("lr")
@@ -76,23 +78,15 @@ def learning_rate(seam: Seam) -> Check:
     verdict = continued(past, after)
     if verdict.step_down:
         what = f"learning rate {past[1][-1]:.4g} until the seam, {after[1][0]:.4g} from it on: a planned step, or not"
-        return Check("learning rate", "changed", what, RATE_CAUSES)
+        return Check("learning rate", "changed", what, cause.RATE)
     if not verdict.fits:
         what = f"learning rate {after[1][0]:.4g} at step {seam.at}, {verdict.expected:.4g} was to be expected"
-        what += _where_of(seam, past, after)
-        return Check("learning rate", "failed", what, RATE_CAUSES, 4.0)
+        what += _begins_again(past, after)
+        return Check("learning rate", "failed", what, cause.RATE, 4.0)
     if verdict.times:
         what = f"learning rate goes on from its value, but changes {verdict.times} times as fast a step"
-        return Check("learning rate", "failed", what, ("schedule-stepped-too-often", *RATE_CAUSES), 4.0)
+        return Check("learning rate", "failed", what, tuple(dict.fromkeys((cause.STEPPED_TOO_OFTEN, *cause.RATE))), 4.0)
     return Check("learning rate", "ok", f"{past[1][-1]:.4g} then {after[1][0]:.4g}")
-
-
-RATE_CAUSES = (
-    "schedule-not-restored",
-    "schedule-overridden-by-checkpoint",
-    "schedule-stepped-too-often",
-    "step-counter-reset",
-)
 
 
 def _inside(before: Points, after: Points) -> np.ndarray:
@@ -101,15 +95,13 @@ def _inside(before: Points, after: Points) -> np.ndarray:
     return np.flatnonzero((s2 >= s[0]) & (s2 <= s[-1])) if len(s) > 1 else np.empty(0, np.int64)
 
 
-def _where_of(seam: Seam, before: Points, after: Points) -> str:
-    """Where BEFORE had the rates that AFTER shows: at its beginning, or at another step."""
+def _begins_again(before: Points, after: Points) -> str:
+    """Said where AFTER shows the rates that BEFORE had at its beginning."""
     (s, v), (s2, v2) = before, after
     size = min(20, len(v2))
     moved = s2[:size] - s2[0] + s[0]
     close = np.abs(np.interp(moved, s, v) - v2[:size]) <= 0.05 * np.maximum(np.abs(v2[:size]), 1e-12)
-    if size >= 2 and close.mean() > 0.8:
-        return ": the schedule begins again"
-    return ""
+    return ": the schedule begins again" if size >= 2 and close.mean() > 0.8 else ""
 
 
 def loss_scale(seam: Seam) -> Check:
@@ -118,17 +110,18 @@ def loss_scale(seam: Seam) -> Check:
         return Check("loss scale", "unknown", "not logged")
     if past.max() == past.min() == next_[0]:
         return Check("loss scale", "ok", f"{past[-1]:g} throughout")
+    # a scaler doubles and halves: what it did before in as many rows is no jump
     jump = float(np.log2(next_[0] / past[-1]))
     rows = max(1, round((int(s2[0]) - int(s[-1])) / max(seam.spacing[0], 1)))
     usual = np.abs(np.log2(past[rows:] / past[:-rows])).max() if len(past) > rows else 0.0
     if abs(jump) >= 2 and abs(jump) > usual + 0.5:
-        start = ", its first value" if next_[0] == past[0] or next_[0] in (65536.0, 2.0**32) else ""
+        start = ", its first value" if next_[0] == past[0] or next_[0] in FIRST_SCALES else ""
         what = f"loss scale jumps from {past[-1]:g} to {next_[0]:g}{start}"
-        causes: tuple[str, ...] = ("scaler-not-restored",)
+        causes: tuple[str, ...] = (cause.SCALER_LOST,)
         earlier = np.flatnonzero(past == next_[0])
         if not start and len(earlier):
             what += f", its value at step {s[earlier[-1]]}: an older checkpoint?"
-            causes = ("scaler-not-restored", "wrong-weights-loaded", "checkpoint-incomplete")
+            causes = (cause.SCALER_LOST, cause.WRONG_WEIGHTS, cause.INCOMPLETE)
         return Check("loss scale", "failed", what, causes, 4.0)
     return Check("loss scale", "ok", f"{past[-1]:g} then {next_[0]:g}")
 
@@ -147,7 +140,7 @@ def throughput(seam: Seam) -> Check:
             return Check("throughput", "ok", f"{ratio:.2f} times what it was")
         what = f"speed is {ratio:.2f} times what it was"
         if ratio < SLOW and _same_world(seam):
-            return Check("throughput", "failed", what, ("thermal-throttling", "input-pipeline-stall"), 1.0)
+            return Check("throughput", "failed", what, (cause.HOT, cause.STARVED), 1.0)
         return Check("throughput", "changed", f"{what}: other or more devices, or something slows it")
     return Check("throughput", "unknown", "not logged")
 
@@ -163,7 +156,7 @@ def exposure(seam: Seam) -> Check:
         if abs(off) > 3 * row + 0.1 * abs(expected - past[1][-1]) and abs(off) > 0.02 * past[1][-1]:
             what = f"tokens go on at {next_[1][0]:.6g}, {expected:.6g} was to be expected"
             back = "counted from the start again" if next_[1][0] < 0.1 * past[1][-1] else "seen twice or left out"
-            return Check("exposure", "failed", f"{what}: {back}", ("sampler-not-restored", "step-counter-reset"), 2.0)
+            return Check("exposure", "failed", f"{what}: {back}", (cause.OTHER_ORDER, cause.COUNTER_RESET), 2.0)
         if len(next_[0]) >= 4 and seam.batch_ratio:
             now = was * seam.batch_ratio
             if found := _batch(seam, seam.batch_ratio, f"a step takes {now:.6g} tokens, it took {was:.6g}"):
@@ -194,7 +187,7 @@ def _batch(seam: Seam, ratio: float, text: str) -> Check | None:
     if lr is not None and abs(np.log(max(lr, 1e-12))) > 0.3 * abs(np.log(ratio)) and (lr - 1) * (ratio - 1) > 0:
         return Check("exposure", "changed", f"{text}; the learning rate moved with it ({lr:.2f} times)")
     kept = " and the learning rate is what it was" if lr is not None else ""
-    return Check("exposure", "failed", f"{text}{kept}", ("gpu-count-changed", "batch-grew-lr-kept"), 3.0)
+    return Check("exposure", "failed", f"{text}{kept}", (cause.OTHER_DEVICES, cause.BATCH_GREW), 3.0)
 
 
 _WORLD = ("world_size", "num_gpus", "n_gpus", "gpus", "num_nodes", "nnodes", "data_parallel_size", "dp_size")
@@ -219,7 +212,7 @@ def world(seam: Seam) -> Check:
         kept = "; whether the global batch is kept is not said"
         if (one and two) or (seam.batch_ratio is not None and not seam.other_batch):
             kept = "; the global batch is kept"
-        return Check("world size", "changed", what + kept, ("layout-changed-at-resume", "gpu-count-changed"))
+        return Check("world size", "changed", what + kept, (cause.OTHER_LAYOUT, cause.OTHER_DEVICES))
     if a and b:
         return Check("world size", "ok", "the same")
     return Check("world size", "unknown", "no configuration to compare")
