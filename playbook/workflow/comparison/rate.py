@@ -8,7 +8,7 @@ import numpy as np
 
 from playbook.workflow.comparison.seam import Points
 
-ROWS = 24  # rows on either side that give the exact slope at the seam
+ROWS, LEAST_ROWS = 24, 8  # rows on either side that give the exact slope at the seam, at most and at least
 NEAR_ROWS = 4  # steps from row to row that give the tangent
 FLAT_ROWS = 5
 CLOSE = 0.02  # relative to the rate: rounding in the log, a step counted from 0 or from 1
@@ -54,13 +54,8 @@ def continued(before: Points, after: Points) -> Continued:
     if not meets and not _known_jump(v, last, first):
         flat = all(len(x) > 2 and np.ptp(x) <= 1e-6 * np.abs(x).max() for x in (v[-FLAT_ROWS:], v2[:FLAT_ROWS]))
         return Continued(False, forward, step_down=flat and 0 < first < last)
-    curve, exact = _end_slope(s[-ROWS:] - s[-1], v[-ROWS:])
-    curve2, exact2 = _end_slope(s2[:ROWS] - s2[0], v2[:ROWS])
-    times = None
-    if exact and exact2 and curve * curve2 > 0 and len(s2) >= 8:
-        ratio = curve2 / curve
-        times = next((n for n in TIMES if abs(ratio / n - 1) < TIMES_CLOSE), None)
-    return Continued(True, forward, times)
+    ratio = _end_slope(s2[:ROWS] - s2[0], v2[:ROWS]) / _end_slope(s[-ROWS:] - s[-1], v[-ROWS:])
+    return Continued(True, forward, next((n for n in TIMES if abs(ratio / n - 1) < TIMES_CLOSE), None))
 
 
 def off_schedule(before: Points, after: Points) -> np.ndarray:
@@ -104,15 +99,13 @@ def _slopes(s: np.ndarray, v: np.ndarray) -> tuple[float, float]:
     return near, float(np.median(d[NEAR_ROWS : 2 * NEAR_ROWS])) if len(d) > NEAR_ROWS else near
 
 
-def _end_slope(at: np.ndarray, v: np.ndarray) -> tuple[float, bool]:
-    """(slope at 0 of a parabola through the rows, whether the rows really lie on one)."""
-    at = at.astype(float)
-    if len(at) < 3:
-        return (float((v[-1] - v[0]) / (at[-1] - at[0])), False) if len(at) == 2 and at[-1] != at[0] else (0.0, False)
-    scale = float(np.abs(at).max()) or 1.0
-    order = 2 if len(at) >= 5 else 1
-    fit = np.polyfit(at / scale, v, order)
+def _end_slope(at: np.ndarray, v: np.ndarray) -> float:
+    """Slope at 0 of the parabola that the rows lie on; NaN where they are few, lie on none, or hardly move."""
+    if len(at) < LEAST_ROWS:
+        return float("nan")
+    scale = float(np.abs(at).max())
+    fit = np.polyfit(at / scale, v, 2)
     rest = float(np.abs(np.polyval(fit, at / scale) - v).max())
-    slope = float(fit[-2]) / scale
-    travel = abs(slope) * scale
-    return slope, bool(rest < 0.02 * travel and travel > 1e-3 * float(np.abs(v).max()))
+    travel = abs(float(fit[1]))
+    exact = rest < 0.02 * travel and travel > 1e-3 * float(np.abs(v).max())
+    return float(fit[1]) / scale if exact else float("nan")
