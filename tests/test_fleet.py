@@ -256,6 +256,75 @@ def test_a_slow_rank_and_a_gradient_norm_that_is_not_finite(tmp_path: Path) -> N
 
 
 @needs_ibis
+@pytest.mark.parametrize(
+    ("metric", "said"), [("grad_norm", "leaves its level at step 720"), ("lr", "is not finite at step 720")]
+)
+@pytest.mark.parametrize(
+    ("bad", "affected", "first", "named"),
+    [((5,), "one", 5, " (rank 5)"), ((3, 8), "some", None, " (rank 3"), (tuple(range(12)), "all", None, "")],
+)
+def test_ranks_without_a_number_are_counted_at_the_first_step(
+    tmp_path: Path, metric: str, said: str, bad, affected, first, named: str
+) -> None:
+    """Whether the detector of ranks knows the metric or not; of ranks that begin together none was first."""
+    from playbook.workflow.fleet import judge
+
+    onset = job(tmp_path, "", column=metric)
+    for rank in bad:
+        path = tmp_path / f"rank{rank}.csv"
+        lines = path.read_text().splitlines()
+        lines[1 + onset :] = [f"{step},nan" for step in range(onset, 1200)]
+        path.write_text("\n".join(lines) + "\n")
+    verdict = judge([str(tmp_path)], metric=metric)
+    assert (verdict.affected, verdict.first, verdict.step, verdict.onset) == (affected, first, onset, onset)
+    found = verdict.findings[0]
+    assert found.because.startswith(f"{metric} of {len(bad)} of 12 ranks {said}{named}")
+    assert bool(named) == ("(rank" in found.because) and found.numbers["ranks"] == 12
+
+
+@needs_ibis
+def test_a_rank_that_stands_out_once_is_shown_and_is_no_verdict(tmp_path: Path) -> None:
+    from playbook.workflow.fleet import judge
+
+    job(tmp_path, "")
+    path = tmp_path / "rank7.csv"
+    lines = path.read_text().splitlines()
+    for step, factor in ((400, 2), (900, 3)):
+        lines[1 + step] = f"{step},{factor * float(lines[1 + step].split(',')[1])}"
+    path.write_text("\n".join(lines) + "\n")
+    verdict = judge([str(tmp_path)])
+    assert verdict.affected is None and verdict.onset is None
+    assert [(p.step, p.rank) for p in verdict.peaks] == [(400, 7), (900, 7)]
+    assert all(
+        p.top / p.median == pytest.approx(factor, rel=0.1) for p, factor in zip(verdict.peaks, (2, 3), strict=True)
+    )
+
+
+@needs_ibis
+@pytest.mark.parametrize(("cells", "before", "after"), [(4_000_000, 128, 8), (2400, 62, 3)])
+def test_only_the_rows_about_the_onset_are_fetched(
+    tmp_path: Path, monkeypatch, cells: int, before: int, after: int
+) -> None:
+    from playbook.workflow import fleet as room
+
+    asked: list[list[tuple[int, int]]] = []
+    window = fleet.window
+    monkeypatch.setattr(room, "CELLS", cells)
+    monkeypatch.setattr(fleet, "window", lambda engine, spans: asked.append(spans) or window(engine, spans))
+    onset = job(tmp_path, "leads")
+    verdict = room.judge([str(tmp_path)])
+    assert asked == [[(onset - before, onset + after)]]
+    assert (verdict.first, verdict.step) == (5, onset)
+    for path in tmp_path.iterdir():
+        path.unlink()
+    asked.clear()
+    job(tmp_path, "", steps=300)
+    room.judge([str(tmp_path)])
+    assert asked[0][-1][1] == 299 and len(asked[0]) == 3, "no onset: where one rank stands out, and the end"
+    assert all(0 <= low <= high <= 299 for low, high in asked[0])
+
+
+@needs_ibis
 def test_a_table_of_an_existing_database_and_its_filter(tmp_path: Path) -> None:
     import duckdb
 

@@ -2,8 +2,8 @@
 
 What it sees
     The loss (or the gradient norm) of each rank around the onset, against its own rows before: a rank is bad where
-    its value is not finite or leaps. `one`, `some` or `all` are bad when it begins; `first-bad` names the rank that
-    was ahead of the others. Without an onset in the mean: a rank that departs from all others.
+    its value is not finite or leaps. `one`, `some` or `all` are bad when it begins; `first-bad` names the one rank that
+    was ahead of all others. Without an onset in the mean: a rank that departs from all others.
 Why it matters
     One rank alone points at its data, its GPU or its node; all at once at the model, the optimizer, the data
     distribution or the network. The sources disagree here, so it weighs and does not decide (D3-tab-5, D3-tab-6,
@@ -96,7 +96,7 @@ def _at_onset(metric: str, m: Matrix, begin: Onset) -> list[Finding]:
     numbers = {"affected": float(len(bad)), "ranks": float(total)}
     rank = int(bad[0]) if kind == "one" else None
     out.append(Finding(NAME, kind, metric, step, text, 0.9, rank=rank, ranks=shown, numbers=numbers))
-    if alone and len(leaders) <= max(1, total // 4):
+    if alone and len(leaders) == 1:  # of several that begin together none was first
         lead = int(leaders[0])
         text = f"rank {lead} is the first whose {metric} is bad, at step {step}"
         numbers = {"ranks": float(total), "steps_ahead": float(begin.step - step)}
