@@ -361,6 +361,52 @@ def test_a_cut_line_and_a_step_logged_twice_are_told(tmp_path: Path) -> None:
     assert verdict.extent.last_step == 1199 and verdict.affected is None
 
 
+def as_json_lines(path: Path) -> None:
+    name, *rows = path.read_text().splitlines()
+    keys = name.split(",")
+    lines = (json.dumps(dict(zip(keys, map(float, row.split(",")), strict=True))) for row in rows)
+    path.with_suffix(".jsonl").write_text("\n".join(lines) + "\n")
+    path.unlink()
+
+
+def as_parquet(path: Path) -> None:
+    import duckdb
+
+    duckdb.sql(f"COPY (FROM read_csv('{path}')) TO '{path.with_suffix('.parquet')}' (FORMAT parquet)")
+    path.unlink()
+
+
+@needs_ibis
+@pytest.mark.parametrize("turned", [as_json_lines, as_parquet])
+def test_the_verdict_does_not_depend_on_the_format(tmp_path: Path, turned) -> None:
+    from playbook.workflow.fleet import judge
+
+    onset = job(tmp_path, "leads", column="my_loss")
+    names = {"my_loss": "loss"}
+    as_csv = judge([str(tmp_path)], rename=names)
+    for path in list(tmp_path.iterdir()):
+        turned(path)
+    verdict = judge([str(tmp_path)], rename=names)
+    assert (verdict.affected, verdict.first, verdict.step) == ("one", 5, onset)
+    assert verdict.findings == as_csv.findings and verdict.extent == as_csv.extent
+    with pytest.raises(PlaybookError, match=r"no column 'other'.*step, my_loss"):
+        judge([str(tmp_path)], rename={"other": "loss"})
+
+
+@needs_ibis
+def test_files_of_another_format_or_header_are_told_or_read_as_they_are(tmp_path: Path) -> None:
+    from playbook.workflow.fleet import judge
+
+    job(tmp_path, "")
+    as_json_lines(tmp_path / "rank11.csv")
+    swapped = tmp_path / "rank4.csv"
+    rows = (line.split(",") for line in swapped.read_text().splitlines())
+    swapped.write_text("".join(f"{value},{step}\n" for step, value in rows))
+    verdict = judge([str(tmp_path)])
+    assert verdict.extent.ranks == 11 and verdict.affected is None
+    assert [p.what for p in verdict.problems] == ["left out: the fleet is read from csv files"]
+
+
 @needs_ibis
 def test_cells_in_quotes_are_one_cell(tmp_path: Path) -> None:
     """A comma inside a name is no end of it, and a cut line is known by its step wherever its quotes are."""
