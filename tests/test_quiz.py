@@ -35,7 +35,7 @@ from playbook.workflow.learning import interview
 from playbook.workflow.learning.interview import DEPTHS
 from playbook.workflow.learning.progress import Answer, Progress, brier, calibration, day_begin, weak_spots
 from playbook.workflow.learning.quiz import TEMPLATES, Deck, take
-from playbook.workflow.learning.quiz_cards import Card, Ground, Point, read_point
+from playbook.workflow.learning.quiz_cards import Card, Ground, Panel, Picture, Point, read_point
 from playbook.workflow.learning.quiz_marks import depth, heard, mark, read_number
 from playbook.workflow.learning.quiz_shapes import CAUSE_SHAPES, SYMPTOM_SHAPES, draw
 from tests.incidents_kit import url  # noqa: F401  (a fixture)
@@ -542,6 +542,44 @@ def test_no_fault_can_hide_in_a_curve() -> None:
     spike.panels[0].values[450] = 40.0
     assert "40" in as_text(spike, 80)[1].plain
     assert "┆" in "\n".join(line.plain for line in as_text(draw("resume-drift", 1), 80))
+
+
+@pytest.mark.parametrize(
+    "values",
+    [[], [np.nan], [1.0], [0.0] * 3, [1e308] * 3, [1e18] * 3, [-1e308, 3, 1e308], [5e-324, 1e308], [5e-324] * 2],
+)
+def test_any_values_can_be_drawn(values: list[float]) -> None:
+    picture = Picture((Panel("loss", np.arange(len(values)), np.array(values, float)),), "loss")
+    lines = [line.plain for line in as_text(picture, 80)]
+    drawn = any(0x2800 < ord(sign) < 0x2900 for line in lines for sign in line)
+    assert drawn == bool(np.isfinite(values).any())
+    assert "nan" not in as_svg(picture).replace("NaN/Inf", "") and ("<polyline" in as_svg(picture)) == drawn
+
+
+def test_a_span_of_many_magnitudes_is_drawn_by_its_logarithm() -> None:
+    for values in ((1.0, 100.0, 1e4), (1.0, 100.5, 200.0)):
+        text = as_svg(Picture((Panel("loss", np.arange(3), np.array(values)),), "loss"))
+        (line,) = re.findall(r'<polyline points="([^"]*)"', text)
+        heights = [float(point.split(",")[1]) for point in line.split()]
+        between = heights[2 * (len(heights) // 4)]
+        assert (heights[0] - between) / (heights[0] - heights[-1]) == pytest.approx(0.5, abs=0.01), values
+
+
+def test_a_short_run_is_a_line_with_its_holes() -> None:
+    """A few rows over many columns: a line from row to row, but none over a value that is no number or a restart."""
+    steps, values = np.arange(6), np.array([3.0, 2.0, np.nan, 2.5, 1.0, 1.0])
+
+    def lines(of: Panel) -> list[str]:
+        return re.findall(r'<polyline points="([^"]*)"', as_svg(Picture((of,), "loss")))
+
+    assert len(lines(Panel("loss", steps, np.nan_to_num(values, nan=2.2)))) == 1
+    assert len(lines(Panel("loss", steps, values))) == 2
+    again = np.array([0, 1, 2, 0, 1, 2])
+    assert len(lines(Panel("loss", again, np.nan_to_num(values, nan=2.2)))) == 2
+    first = lines(Panel("loss", steps, values))[0].split()
+    assert len(first) > 90 and len(set(first)) > 40
+    drawn = [line.plain for line in as_text(Picture((Panel("loss", steps, values),), "loss"), 80)]
+    assert sum(0x2800 < ord(sign) < 0x2900 for line in drawn for sign in line) > 30
 
 
 @pytest.mark.parametrize("name", [*SYMPTOM_SHAPES, *CAUSE_SHAPES])

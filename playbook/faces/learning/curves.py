@@ -7,7 +7,9 @@ not finite is painted over its whole height; a step that goes back is a dashed l
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from html import escape
+from itertools import pairwise
 
 import numpy as np
 from rich.text import Text
@@ -40,23 +42,53 @@ def columns(panel: Panel, width: int) -> tuple[np.ndarray, np.ndarray, np.ndarra
     return low, high, bad, back
 
 
-def _scaled(panel: Panel) -> tuple[bool, float, float]:
-    """(logarithmic, bottom, top) of the axis in its own units."""
-    finite = panel.values[np.isfinite(panel.values)]
-    if not len(finite):
-        return False, 0.0, 1.0
-    low, high = float(finite.min()), float(finite.max())
-    if low > 0 and high / low > _LOG_SPAN:
-        return True, math.log10(low), math.log10(high)
-    if high == low:
-        return False, low - 0.5, high + 0.5
-    return False, low, high
+@dataclass(frozen=True, slots=True)
+class _Axis:
+    """The value axis of a panel, from `bottom` to `top`: exponents of ten where it is logarithmic, else values."""
+
+    log: bool
+    bottom: float
+    top: float
+
+    @classmethod
+    def of(cls, panel: Panel) -> _Axis:
+        finite = panel.values[np.isfinite(panel.values)]
+        if not len(finite):
+            return cls(False, 0.0, 1.0)
+        low, high = float(finite.min()), float(finite.max())
+        if low > 0 and high / low > _LOG_SPAN:
+            return cls(True, math.log10(low), math.log10(high))
+        return cls(False, low, high) if high > low else cls(False, low - 0.5, high + 0.5)
+
+    def place(self, value: float) -> float:
+        """0 at the bottom, 1 at the top."""
+        half = (math.log10(value) if self.log else value) / 2  # the span of values from -1e308 to 1e308 is no float
+        span = self.top / 2 - self.bottom / 2
+        return (half - self.bottom / 2) / span if span > 0 else 0.5  # a constant so large that 0.5 more is the same
+
+    @property
+    def ticks(self) -> tuple[str, str]:
+        """(bottom, top) as they are written."""
+        return _tick(self.bottom, self.log), _tick(self.top, self.log)
 
 
 def _ends(picture: Picture) -> tuple[int, int]:
     """First and last step of the axis that all panels share; 0 where nothing was logged."""
     panel = picture.panels[0]
     return (int(panel.steps[0]), max(int(panel.steps.max()), panel.until or 0)) if len(panel.steps) else (0, 0)
+
+
+def _drawn(panel: Panel, axis: _Axis, width: int) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """`columns` with the extremes as places on the axis, and a line over columns between two rows of a short run."""
+    low, high, bad, back = columns(panel, width)
+    there = np.flatnonzero(np.isfinite(low))
+    for values in (low, high):
+        values[there] = [axis.place(float(value)) for value in values[there]]
+    for a, b in pairwise(there.tolist()):
+        if not bad[a : b + 1].any() and not back[a + 1 : b + 1].any():
+            line = np.linspace((low[a] + high[a]) / 2, (low[b] + high[b]) / 2, b - a + 1)[1:-1]
+            low[a + 1 : b] = high[a + 1 : b] = line
+    return low, high, bad, back
 
 
 def _tick(value: float, log: bool) -> str:
@@ -80,8 +112,8 @@ def as_text(picture: Picture, width: int = 76, height: int = 6) -> list[Text]:
 
 
 def _block(panel: Panel, inner: int, height: int, margin: int) -> list[Text]:
-    log, bottom, top = _scaled(panel)
-    low, high, bad, back = columns(panel, inner * 2)
+    axis = _Axis.of(panel)
+    low, high, bad, back = _drawn(panel, axis, inner * 2)
     rows = height * 4
     cells = np.zeros((height, inner), int)
     last_y: tuple[int, int] | None = None
@@ -89,8 +121,7 @@ def _block(panel: Panel, inner: int, height: int, margin: int) -> list[Text]:
         if not np.isfinite(low[x]):
             last_y = None
             continue
-        values = [math.log10(v) if log else v for v in (low[x], high[x])]
-        y0, y1 = (round((v - bottom) / (top - bottom) * (rows - 1)) for v in values)
+        y0, y1 = round(float(low[x]) * (rows - 1)), round(float(high[x]) * (rows - 1))
         if last_y is not None:  # the gap to the column before is closed, so that the line is one
             y0, y1 = min(y0, last_y[1] + 1), max(y1, last_y[0] - 1)
         last_y = (y0, y1)
@@ -99,7 +130,7 @@ def _block(panel: Panel, inner: int, height: int, margin: int) -> list[Text]:
             cells[row // 4, x // 2] |= _DOTS[row % 4][x % 2]
     lines = []
     for r in range(height):
-        label = _tick(top, log) if r == 0 else _tick(bottom, log) if r == height - 1 else ""
+        label = {0: axis.ticks[1], height - 1: axis.ticks[0]}.get(r, "")
         line = Text(f"{label:>{margin}}", style="dim")
         line.append("┤" if label else "│", "dim")
         for x in range(inner):
@@ -141,19 +172,15 @@ def as_svg(picture: Picture, width: int = 640, height: int = 120) -> str:
 
 
 def _svg_panel(panel: Panel, left: int, top_y: int, inner: int, height: int) -> str:
-    log, bottom, top = _scaled(panel)
+    axis = _Axis.of(panel)
     n = inner // 2
-    low, high, bad, back = columns(panel, n)
+    low, high, bad, back = _drawn(panel, axis, n)
     parts = [
         f'<text x="{left}" y="{top_y - 5}" font-weight="600" fill="#1f2328">{escape(panel.metric)}</text>'
         f'<rect x="{left}" y="{top_y}" width="{inner}" height="{height}" fill="none" stroke="#d0d7de"/>'
     ]
-    for value, y in ((top, top_y + 11), (bottom, top_y + height - 2)):
-        parts.append(f'<text x="{left - 6}" y="{y}" text-anchor="end" fill="#57606a">{_tick(value, log)}</text>')
-
-    def at(value: float) -> float:
-        real = math.log10(value) if log else value
-        return top_y + 3 + (height - 6) * (1 - (real - bottom) / (top - bottom))
+    for label, y in zip(axis.ticks, (top_y + height - 2, top_y + 11), strict=True):
+        parts.append(f'<text x="{left - 6}" y="{y}" text-anchor="end" fill="#57606a">{label}</text>')
 
     lines: list[list[str]] = [[]]
     for x in range(n):
@@ -167,7 +194,7 @@ def _svg_panel(panel: Panel, left: int, top_y: int, inner: int, height: int) -> 
         if not np.isfinite(low[x]):
             lines.append([])
             continue
-        lines[-1] += [f"{px},{at(float(high[x])):.1f}", f"{px},{at(float(low[x])):.1f}"]
+        lines[-1] += [f"{px},{top_y + 3 + (height - 6) * (1 - place):.1f}" for place in (float(high[x]), float(low[x]))]
     colour = _COLOURS.get(panel.metric, "#0a7ea4")
     for points in lines:
         if points:
