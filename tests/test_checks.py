@@ -10,7 +10,6 @@ import pytest
 from playbook.errors import PlaybookError
 from playbook.series import Origin, Run, Series
 from playbook.workflow.comparison.compare import compare
-from playbook.workflow.comparison.pairs import noise
 from playbook.workflow.comparison.settings import config_differences
 from playbook.workflow.comparison.verify_resume import suspects, verdict, verify
 from playbook.workflow.preflight import preflight
@@ -190,11 +189,6 @@ def test_settings_are_ranked_by_relevance() -> None:
         {"bf16": False, "output_dir": "b", "model": {"layers": 24}, "lr": 2e-4, "same": 1},
     )
     assert [d.key for d in found] == ["bf16", "lr", "model.layers", "output_dir"]
-
-
-def test_noise_ignores_the_trend() -> None:
-    values = np.linspace(5, 1, 500) + np.random.default_rng(0).normal(0, 0.1, 500)
-    assert noise(values) == pytest.approx(0.1, rel=0.25)
 
 
 def test_preflight_needs_settings(tiny: Any) -> None:

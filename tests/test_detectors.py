@@ -15,6 +15,7 @@ import pytest
 
 from playbook import detectors
 from playbook.detectors import INCIDENT, LASTING, PASSING, TABLE, onset, scan
+from playbook.detectors.stats import diff_sigma
 from playbook.findings import Finding, Scan
 from playbook.series import Event, Run
 from tests import faults, faults_numbers, runs, varied
@@ -452,6 +453,15 @@ def test_a_million_steps_of_four_metrics() -> None:
 
 
 @pytest.mark.slow
+def test_the_noise_of_a_row_is_measured_below_a_trend_and_beside_jumps() -> None:
+    values = np.linspace(5, 1, 500) + np.random.default_rng(0).normal(0, 0.1, 500)
+    assert diff_sigma(values) == pytest.approx(0.1, rel=0.15)
+    values[200:] += 9
+    values[300] = 1e6
+    assert diff_sigma(values) == pytest.approx(0.1, rel=0.15)
+    assert diff_sigma(values[:2]) == 0 and diff_sigma(np.linspace(0, 1, 9)) == pytest.approx(0, abs=1e-12)
+
+
 def test_a_thousand_ranks() -> None:
     rng = np.random.default_rng(0)
     n, ranks = 2000, 1000

@@ -12,8 +12,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from playbook.detectors.stats import diff_sigma as noise
 from playbook.series import Series
-from playbook.workflow.comparison.pairs import aligned, clean, correlation, noise
+from playbook.workflow.comparison.pairs import aligned, clean, correlation
 from playbook.workflow.comparison.rate import off_schedule
 
 # Two runs of one seed on one machine agree to this relative difference; beyond it they are different runs.

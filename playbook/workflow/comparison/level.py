@@ -11,7 +11,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from playbook.workflow.comparison.pairs import noise
+from playbook.detectors.stats import MAD_TO_SIGMA
+from playbook.detectors.stats import diff_sigma as noise
 
 TREND = 160  # rows that make the trend, at most
 LEAST_TREND = 8
@@ -96,7 +97,7 @@ class Curve:
             return None
         found, usual = _centre(rows), float(np.median(answers))
         off = np.abs(answers - usual)
-        wide = max(DEVIATIONS * 1.4826 * float(np.median(off)), BEYOND * float(off.max()))
+        wide = max(DEVIATIONS * MAD_TO_SIGMA * float(np.median(off)), BEYOND * float(off.max()))
         bar = max(floor, float(max(1.0, min(self._rougher(), 4.0)) * self._rising_noise() * wide))
         # the trend may err everywhere in one direction; what is not off in both views is not off
         shift = _nearer(found - expected, found - expected - usual)

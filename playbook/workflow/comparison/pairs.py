@@ -1,9 +1,10 @@
-"""Two curves side by side: their finite points, the steps they share, their noise and whether it is the same."""
+"""Two curves side by side: their finite points, the steps they share, and whether their noise is the same."""
 
 from __future__ import annotations
 
 import numpy as np
 
+from playbook.detectors.stats import MAD_TO_SIGMA
 from playbook.series import Series
 
 
@@ -24,14 +25,6 @@ def aligned(a: Series | None, b: Series | None) -> tuple[np.ndarray, np.ndarray,
     return steps, va[ia], vb[ib]
 
 
-def noise(values: np.ndarray) -> float:
-    """Standard deviation of the step-to-step noise: 1.4826 x MAD of the differences / sqrt(2); 0 for under 3 points."""
-    if len(values) < 3:
-        return 0.0
-    differences = np.diff(values)
-    return float(1.4826 * np.median(np.abs(differences - np.median(differences))) / np.sqrt(2))
-
-
 def correlation(a: np.ndarray, b: np.ndarray) -> float:
     """Correlation of the row-to-row changes, so that a common trend does not count; clipped against single spikes."""
     da, db = changes(a), changes(b)
@@ -48,5 +41,5 @@ def changes(values: np.ndarray) -> np.ndarray:
     width = min(25, len(d))
     kernel = np.ones(width)
     d = d - np.convolve(d, kernel, "same") / np.convolve(np.ones(len(d)), kernel, "same")
-    limit = 5 * 1.4826 * float(np.median(np.abs(d)))
+    limit = 5 * MAD_TO_SIGMA * float(np.median(np.abs(d)))
     return np.clip(d, -limit, limit) if limit > 0 else d

@@ -10,9 +10,9 @@ from dataclasses import replace
 
 import numpy as np
 
+from playbook.detectors.stats import diff_sigma as noise
 from playbook.workflow.comparison import resume_causes as cause
 from playbook.workflow.comparison.level import Curve, Move
-from playbook.workflow.comparison.pairs import noise
 from playbook.workflow.comparison.resume_samples import trained_twice
 from playbook.workflow.comparison.seam import Check, Seam
 

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from playbook.detectors.stats import diff_sigma as noise
 from playbook.workflow.comparison import resume_causes as cause
-from playbook.workflow.comparison.pairs import changes, correlation, noise
+from playbook.workflow.comparison.pairs import changes, correlation
 from playbook.workflow.comparison.seam import Check, Seam
 
 PAIRED = 8  # steps trained twice that make a comparison

@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
+from playbook.detectors.stats import diff_sigma as noise
 from playbook.engine.observe import flatten, lookup
 from playbook.workflow.comparison import resume_causes as cause
-from playbook.workflow.comparison.pairs import noise
 from playbook.workflow.comparison.rate import continued, off_schedule, starts_at
 from playbook.workflow.comparison.seam import BATCH_CLOSE, Check, Points, Seam, per_step
 
