@@ -408,6 +408,33 @@ def test_files_of_another_format_or_header_are_told_or_read_as_they_are(tmp_path
 
 
 @needs_ibis
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda text: text.replace(",", ";"),
+        lambda text: text.replace("loss", "other"),
+        lambda text: "step,loss\n",
+        lambda text: "step,loss\n1,abc\n",
+    ],
+    ids=["another delimiter", "another column", "no row", "no number"],
+)
+def test_a_rank_of_which_nothing_is_read_is_told(tmp_path: Path, change) -> None:
+    from playbook.workflow.fleet import judge
+
+    job(tmp_path, "")
+    assert judge([str(tmp_path)]).problems == ()
+    silent = tmp_path / "rank3.csv"
+    silent.write_text(change(silent.read_text()))
+    verdict = judge([str(tmp_path)])
+    assert [(p.where, p.what) for p in verdict.problems] == [(str(silent), "no value of loss was read from it")]
+    late = tmp_path / "rank5.csv"
+    late.write_text(
+        "step,loss\n" + "".join(line for line in late.read_text().splitlines(True)[1:] if line.startswith("11"))
+    )
+    assert len(judge([str(tmp_path)]).problems) == 1, "a rank that joined late is there"
+
+
+@needs_ibis
 def test_cells_in_quotes_are_one_cell(tmp_path: Path) -> None:
     """A comma inside a name is no end of it, and a cut line is known by its step wherever its quotes are."""
     from playbook.workflow.fleet import judge

@@ -168,6 +168,12 @@ def window(engine: Engine, spans: list[tuple[int, int]]) -> Columns:
     return {name: column[order] for name, column in found.items()}
 
 
+def ranks(engine: Engine) -> set[int]:
+    """The ranks that logged a value, finite or not."""
+    t = judged(engine.table)
+    return set(engine.run(t.filter(t.good | t.bad).select("rank").distinct())["rank"].tolist())
+
+
 def arrays(answer: Any) -> Columns:
     """A pyarrow table as plain arrays; NULL becomes NaN or NO_RANK."""
     import pyarrow as pa

@@ -24,6 +24,7 @@ LAST = 64  # logged steps at the end: who stands apart now
 CELLS = 4_000_000  # values fetched at most: 64 MB
 SURE = 8.0  # robust deviations from which a step is told
 SHOWN = 3
+LOOK = "look at it with `playbook ingest`"
 # Kind of finding -> how many ranks it speaks of.
 _AFFECTED = {"one": "one", "some": "some", "all": "all", "one-slow": "one", "all-slow": "all"}
 
@@ -100,7 +101,21 @@ def judge(
         reduced = fleet.reduce(engine, extent, rows)
         if not reduced.count.any():
             raise PlaybookError(place, f"no rank has a value of {metric}", f"name it with --map {metric}=COLUMN")
+        problems += _silent(engine, data, reduced, metric)
         return _verdict(engine, metric, extent, reduced, place, problems)
+
+
+def _silent(
+    engine: fleet.Engine, data: fleet_engines.Files | fleet_engines.Table, reduced: fleet.Reduced, metric: str
+) -> list[Problem]:
+    """Files of one rank each of which no value was read: another column or delimiter, or nothing was logged."""
+    if isinstance(data, fleet_engines.Table) or data.rank is not None:
+        return []
+    if float(np.median(reduced.count)) >= len(data.files):
+        return []  # as many values a step as files: nothing to look for
+    there = fleet.ranks(engine)
+    lost = [file for file in data.files if file.rank not in there]
+    return [Problem(file.path, None, f"no value of {metric} was read from it", LOOK, "silent") for file in lost]
 
 
 def _verdict(
