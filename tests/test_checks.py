@@ -323,7 +323,8 @@ def test_a_first_loss_that_is_no_number_speaks_of_what_was_loaded(bad: list[int]
 @pytest.mark.parametrize(
     ("one", "other", "differs"),
     [("1e-4", 0.0001, False), (True, "true", False), (" Adam", "adam", False), (None, "none", False), (1, "1.5", True),
-     ("a", "b", True), (0, None, True), ([1], [1], False), ([1], [2], True)],
+     ("a", "b", True), (0, None, True), ([1], [1], False), ([1], [2], True), ([1], 1.0, False),
+     (True, 1, False), (float("nan"), "NaN", False), ("inf", float("inf"), False), (1, True, False), (2, True, True)],
 )  # fmt: skip
 def test_values_are_compared_by_what_they_mean(one: Any, other: Any, differs: bool) -> None:
     assert bool(config_differences({"x": one, "y": 1}, {"x": other, "y": 1})) == differs

@@ -66,6 +66,17 @@ def number(value: object) -> float | None:
     return _WORDS.get(text.lower())
 
 
+def same_value(one: object, other: object) -> bool:
+    """Whether two values of a configuration mean the same: numbers also as text or alone in a list, texts in any case.
+
+    A NaN is the same as another one.
+    """
+    a, b = (number(value[0] if isinstance(value, list) and len(value) == 1 else value) for value in (one, other))
+    if a is not None and b is not None and abs(a - b) <= 1e-9 * max(abs(a), abs(b)):
+        return True
+    return one == other or str(one).strip().lower() == str(other).strip().lower()
+
+
 def whole_step(value: object) -> int | None:
     """A step count from a cell or a JSON value; None for NaN, a fraction, a text or something absurd."""
     found = number(value)

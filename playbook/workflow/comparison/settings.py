@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from playbook.engine.observe import flatten
+from playbook.readers.base import same_value
 
 # Parts of a configuration by how often a difference there explains a difference of the curves; the first that a name
 # holds decides, what is not listed comes last. A word is a part of the dotted key between dots and underscores, or
@@ -61,18 +62,9 @@ def config_differences(
     a, b = flatten(reference), flatten(run)
     if not a or not b:
         return []
-    keys = [key for key in sorted(set(a) | set(b)) if not _same(a.get(key), b.get(key))]
+    keys = [key for key in sorted(set(a) | set(b)) if not same_value(a.get(key), b.get(key))]
     found = [ConfigDifference(key, a.get(key), b.get(key), *_area(key)) for key in keys]
     return sorted(found, key=lambda d: (d.area != first_area, d.relevance, d.reference is None or d.run is None, d.key))
-
-
-def _same(a: Any, b: Any) -> bool:
-    if a == b or str(a).strip().lower() == str(b).strip().lower():
-        return True
-    try:
-        return float(a) == float(b)
-    except (TypeError, ValueError):
-        return False
 
 
 def _area(key: str) -> tuple[str, int]:

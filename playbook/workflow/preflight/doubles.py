@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterator
-from typing import Any
 
 from playbook.engine.observe import foreign
+from playbook.readers.base import same_value
 from playbook.readers.settings.known_settings import KNOWN
 from playbook.series import Setting
 from playbook.workflow.preflight.findings import Found, shown
@@ -48,7 +48,12 @@ def twice(recipe: Recipe) -> Iterator[Found]:
             continue  # a log prints its configuration again after a resume
         first = seen.setdefault((setting.origin.path, setting.name), setting)
         of_training = setting.name.rsplit(".", 1)[-1] in KNOWN | _ENDS
-        if first is not setting and of_training and not foreign(setting.name) and not _same(first.value, setting.value):
+        if (
+            first is not setting
+            and of_training
+            and not foreign(setting.name)
+            and not same_value(first.value, setting.value)
+        ):
             yield Found("bad", f"{shown(setting, first)}: set twice, one of them is not used", setting)
 
 
@@ -63,7 +68,7 @@ def two_owners(recipe: Recipe) -> Iterator[Found]:
     for keys in PAIRS.values():
         found = [setting for key in keys for setting in owned.get(key, {}).values()]
         for other in found[1:]:
-            if not _same(found[0].value, other.value) and not _left_open(found[0], other):
+            if not same_value(found[0].value, other.value) and not _left_open(found[0], other):
                 yield Found("bad", f"{shown(other, found[0])}: two owners of one setting disagree", other)
                 break
 
@@ -80,13 +85,6 @@ def _owner(name: str) -> tuple[str, bool]:
         if name.startswith(prefix):
             return name[len(prefix) :], prefix in _OF_ENGINE
     return name, False
-
-
-def _same(one: Any, other: Any) -> bool:
-    a, b = figure(one), figure(other)
-    if a is not None and b is not None:
-        return abs(a - b) <= 1e-9 * max(abs(a), abs(b))
-    return str(one).strip().lower() == str(other).strip().lower()
 
 
 def misspelt(recipe: Recipe) -> Iterator[Found]:
