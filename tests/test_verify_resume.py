@@ -13,6 +13,7 @@ from playbook.faces.cli import run as command
 from playbook.knowledge.loader import Book
 from playbook.series import Origin, Run, Series
 from playbook.workflow.comparison import resume_causes
+from playbook.workflow.comparison.seam import Check
 from playbook.workflow.comparison.verify_resume import suspects, unseen, verdict, verify
 
 N, SEAM = 2000, 1200
@@ -303,6 +304,43 @@ def test_a_batch_that_is_kept_on_other_devices_is_said_to_be_kept() -> None:
     bare = [{k: v for k, v in p.items() if k != "tokens"} for p in (BEFORE, part(table(), SEAM, 1500))]
     a, b = (run(p, config={"world_size": n}) for p, n in zip(bare, (8, 16), strict=True))
     assert "is not said" in next(c for c in verify(a, b) if c.name == "world size").because
+
+
+def sized(before: dict[str, object], after: dict[str, object]) -> list[Check]:
+    """The checks of a good resume under two configurations, without tokens."""
+    bare = [{k: v for k, v in p.items() if k != "tokens"} for p in (BEFORE, part(table(), SEAM, 1500))]
+    return verify(run(bare[0], config=before), run(bare[1], config=after))
+
+
+def test_each_check_is_made_once_under_its_own_name() -> None:
+    checks = sized({"world_size": 8, "micro_batch_size": 4}, {"world_size": 16, "micro_batch_size": 4})
+    names = [c.name for c in checks]
+    assert len(set(names)) == len(names)
+    assert [(c.name, c.causes[0]) for c in checks if c.status == "failed"] == [("world size", "gpu-count-changed")]
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "kept"),
+    [
+        ({"world_size": 64}, {"nnodes": 8}, None),  # the same, told in other units
+        (
+            {"world_size": 64, "dp_size": 8},
+            {"world_size": 64, "dp_size": 16},
+            False,
+        ),  # another layout of the same devices
+        ({"world_size": 64, "dp_size": 8}, {"world_size": 128, "dp_size": 8}, True),
+        ({"gpus": 8}, {"gpus": 4, "gradient_accumulation_steps": 2}, None),  # from what it grew is not said
+        ({"gpus": 8, "grad_accum_steps": 2}, {"gpus": 4, "grad_accum_steps": 4}, True),
+        ({"nnodes": 2}, {"nnodes": 4}, None),  # how many devices a node has is not said
+    ],
+)
+def test_a_batch_is_the_product_of_what_both_runs_say(before: dict, after: dict, kept: bool | None) -> None:
+    micro = {"micro_batch_size": 4}
+    world = next(c for c in sized(micro | before, micro | after) if c.name == "world size")
+    assert (world.status == "failed") == (kept is False), world
+    assert ("; the global batch is kept" in world.because) == (kept is True), world
+    if kept is False:
+        assert "global batch was 32 and is 64" in world.because
 
 
 def test_another_batch_is_read_from_the_tokens() -> None:

@@ -159,15 +159,15 @@ def exposure(seam: Seam) -> Check:
             return Check("exposure", "failed", f"{what}: {back}", (cause.OTHER_ORDER, cause.COUNTER_RESET), 2.0)
         if len(next_[0]) >= 4 and seam.batch_ratio:
             now = was * seam.batch_ratio
-            if found := _batch(seam, seam.batch_ratio, f"a step takes {now:.6g} tokens, it took {was:.6g}"):
+            what = f"a step takes {now:.6g} tokens, it took {was:.6g}"
+            if found := _batch("exposure", seam, seam.batch_ratio, what):
                 return found
         if not _batches(seam):
             return Check("exposure", "ok", f"tokens go on at {next_[1][0]:.6g}, {was:.6g} a step")
     if pair := _batches(seam):
         was, now = pair
-        return _batch(seam, now / was, f"global batch {now:g}, it was {was:g}") or Check(
-            "exposure", "ok", f"batch {now:g}"
-        )
+        other = _batch("exposure", seam, now / was, f"global batch {now:g}, it was {was:g}")
+        return other or Check("exposure", "ok", f"batch {now:g}")
     return Check("exposure", "unknown", "neither tokens nor the batch are logged")
 
 
@@ -178,19 +178,20 @@ def _batches(seam: Seam) -> tuple[float, float] | None:
     return None
 
 
-def _batch(seam: Seam, ratio: float, text: str) -> Check | None:
-    """Another global batch: a fault where the rate did not follow it."""
+def _batch(name: str, seam: Seam, ratio: float, text: str) -> Check | None:
+    """The check `name` of another global batch: a fault where the rate did not follow it; None for the same batch."""
     if abs(ratio - 1) <= BATCH_CLOSE:
         return None
     (_, past), (_, next_) = seam.sides("lr")
     lr = float(next_[0] / past[-1]) if len(past) and len(next_) and past[-1] > 0 else None
     if lr is not None and abs(np.log(max(lr, 1e-12))) > 0.3 * abs(np.log(ratio)) and (lr - 1) * (ratio - 1) > 0:
-        return Check("exposure", "changed", f"{text}; the learning rate moved with it ({lr:.2f} times)")
+        return Check(name, "changed", f"{text}; the learning rate moved with it ({lr:.2f} times)")
     kept = " and the learning rate is what it was" if lr is not None else ""
-    return Check("exposure", "failed", f"{text}{kept}", (cause.OTHER_DEVICES, cause.BATCH_GREW), 3.0)
+    return Check(name, "failed", f"{text}{kept}", (cause.OTHER_DEVICES, cause.BATCH_GREW), 3.0)
 
 
 _WORLD = ("world_size", "num_gpus", "n_gpus", "gpus", "num_nodes", "nnodes", "data_parallel_size", "dp_size")
+_RANKS = ("data_parallel_size", "dp_size", "world_size", "num_gpus", "n_gpus", "gpus")  # that take samples of their own
 _BATCH = ("global_batch_size", "train_batch_size", "total_batch_size", "gbs")
 _MICRO = ("micro_batch_size", "per_device_train_batch_size", "train_micro_batch_size_per_gpu", "batch_size_per_gpu")
 _ACCUMULATE = ("gradient_accumulation_steps", "accumulate_grad_batches", "grad_accum_steps", "accumulation_steps")
@@ -202,15 +203,16 @@ def world(seam: Seam) -> Check:
     if not moved and len(seam.before.ranks) > 1 and len(seam.after.ranks) > 1:
         one_side, other = float(len(seam.before.ranks)), float(len(seam.after.ranks))
         moved = [("ranks", one_side, other)] if one_side != other else []
-    one, two = _global(a), _global(b)
-    if one and two and one != two:
+    batches = _global_batches(a, b)
+    if batches and batches[0] != batches[1]:
+        one, two = batches
         what = f"global batch was {one:g} and is {two:g}" + "".join(f", {k} {x:g} -> {y:g}" for k, x, y in moved[:1])
-        return _batch(seam, two / one, what) or Check("world size", "changed", what)
+        return _batch("world size", seam, two / one, what) or Check("world size", "changed", what)
     if moved:
         key, x, y = moved[0]
         what = f"{key} was {x:g} and is {y:g}"
         kept = "; whether the global batch is kept is not said"
-        if (one and two) or (seam.batch_ratio is not None and not seam.other_batch):
+        if batches or (seam.batch_ratio is not None and not seam.other_batch):
             kept = "; the global batch is kept"
         return Check("world size", "changed", what + kept, (cause.OTHER_LAYOUT, cause.OTHER_DEVICES))
     if a and b:
@@ -232,13 +234,21 @@ def _number(flat: dict[str, Any], key: str) -> float | None:
         return None
 
 
-def _first(flat: dict[str, Any], keys: tuple[str, ...]) -> float | None:
-    return next((x for key in keys if (x := _number(flat, key))), None)
+def _both(a: dict[str, Any], b: dict[str, Any], keys: tuple[str, ...]) -> tuple[float, float] | None:
+    """What both configurations say under the first name that they share: numbers of one unit."""
+    return next(((x, y) for key in keys if (x := _number(a, key)) and (y := _number(b, key))), None)
 
 
-def _global(flat: dict[str, Any]) -> float | None:
-    """The global batch: said, or the product of what makes it."""
-    if said := _first(flat, _BATCH):
+def _global_batches(a: dict[str, Any], b: dict[str, Any]) -> tuple[float, float] | None:
+    """The global batch of both runs: said, or the product of what makes it."""
+    if said := _both(a, b, _BATCH):
         return said
-    micro, ranks = _first(flat, _MICRO), _first(flat, _WORLD)
-    return micro * ranks * (_first(flat, _ACCUMULATE) or 1.0) if micro and ranks else None
+    micro, ranks = _both(a, b, _MICRO), _both(a, b, _RANKS)
+    if micro is None or ranks is None:
+        return None
+    steps = _both(a, b, _ACCUMULATE)
+    if steps is None:
+        if any(_number(flat, key) for flat in (a, b) for key in _ACCUMULATE):
+            return None  # one of them does not say
+        steps = 1.0, 1.0
+    return micro[0] * ranks[0] * steps[0], micro[1] * ranks[1] * steps[1]
