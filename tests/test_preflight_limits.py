@@ -203,6 +203,15 @@ def test_the_processes_of_a_run(config: dict[str, Any], world: int | None) -> No
     assert Recipe(settings_of(config, ())).world == world
 
 
+@pytest.mark.parametrize(
+    ("layout", "size"), [({}, 256), ({"tp_size": 4}, 64), ({"tp_size": 4, "pp_size": 2}, 32), ({"tp_size": 3}, None)]
+)
+def test_ranks_that_share_a_model_take_the_same_samples(layout: dict[str, int], size: int | None) -> None:
+    product = {"per_device_train_batch_size": 4, "gradient_accumulation_steps": 4, "world_size": 16}
+    batch = Recipe(settings_of({**product, **layout}, ())).global_batch
+    assert (batch and batch[0]) == size
+
+
 def written(*settings: tuple[str, Any, str, int], reader: str = "config") -> Recipe:
     """A recipe of (name, value, file, line)."""
     return Recipe(tuple(Setting(name, value, Origin(file, line, reader)) for name, value, file, line in settings))

@@ -31,17 +31,14 @@ def batch_product(recipe: Recipe) -> Iterator[Found]:
     parts = [micro[1], *([accumulation[1]] if accumulation and accumulation[0] > 1 else [])]
     if unit <= 0:
         return
-    split = (recipe.count("tp") or 1) * (recipe.count("pp") or 1) * (recipe.count("cp") or 1)
-    world = recipe.world if recipe.world and recipe.world % split == 0 and recipe.world >= split else None
+    whole_unit = unit * recipe.replicas if recipe.replicas else None
     if size % unit:
         yield Found("bad", f"{shown(setting, *parts)}: {size} is no multiple of {unit}", setting)
-    elif accumulation and world and unit * (world // split) != size and recipe.key("train_micro_batch_size_per_gpu"):
-        product = unit * (world // split)
-        yield Found("bad", f"{shown(setting, *parts)} on {world} processes make {product}", setting)
-    elif world and size % (unit * (world // split)):
-        yield Found(
-            "bad", f"{shown(setting, *parts)} on {world // split} data-parallel ranks: {size} is no multiple", setting
-        )
+    elif accumulation and whole_unit and whole_unit != size and recipe.key("train_micro_batch_size_per_gpu"):
+        yield Found("bad", f"{shown(setting, *parts)} on {recipe.world} processes make {whole_unit}", setting)
+    elif whole_unit and size % whole_unit:
+        what = f"{shown(setting, *parts)} on {recipe.replicas} data-parallel ranks: {size} is no multiple"
+        yield Found("bad", what, setting)
     else:
         yield Found("ok", shown(setting, *parts), setting)
 

@@ -151,8 +151,14 @@ class Recipe:
         return count * (_whole(nodes.value) if nodes is not None else 1) or None
 
     @cached_property
+    def replicas(self) -> int | None:
+        """Processes that take samples of their own: all but those that share a model, its layers or a sequence."""
+        share = (self.count("tp") or 1) * (self.count("pp") or 1) * (self.count("cp") or 1)
+        return self.world // share if self.world and self.world % share == 0 else None
+
+    @cached_property
     def global_batch(self) -> tuple[int, Setting] | None:
-        """Samples an update: as said, else per device x accumulation x processes where all three are known."""
+        """Samples an update: as said, else per device x accumulation x replicas where all three are known."""
         setting = self.key("global_batch_size", "global_train_batch_size", "trainer.train_batch_size")
         if setting is None and self.key(
             "train_micro_batch_size_per_gpu", "zero_optimization.stage", "micro_train_batch_size"
@@ -161,8 +167,8 @@ class Recipe:
         if setting is not None and (n := _whole(setting.value)):
             return n, setting
         micro, accumulation = self.figure("micro_batch"), self.count("accumulation")
-        if micro and accumulation and self.world and micro[0] >= 1:
-            return int(micro[0]) * accumulation * self.world, micro[1]
+        if micro and accumulation and self.replicas and micro[0] >= 1:
+            return int(micro[0]) * accumulation * self.replicas, micro[1]
         return None
 
     @cached_property
