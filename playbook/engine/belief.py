@@ -19,8 +19,8 @@ from playbook.findings import Evidence
 
 # n signals of one group count as n**(1 - DISCOUNT) independent ones. Judged on the development half of the cases.
 DISCOUNT = 0.5
-# Every log ratio is divided by this: authored words are more careful than the world. Judged on the development half.
-TEMPERATURE = 0.55
+# Every log ratio is divided by this: words and raters are more careful than the world. Judged by cross-validation.
+TEMPERATURE = 0.5
 # What another observation has said already counts as this share of an observation.
 TOLD = 0.4
 UNKNOWN_PRIOR = 0.03  # incidents whose cause no book has

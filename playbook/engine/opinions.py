@@ -1,8 +1,9 @@
-"""A second view of each class of causes: the pooled judgement of raters, pooled once more with what the links say.
+"""A second view of each class of causes: what raters and published reports say, pooled with what the links say.
 
-The links are written cause by cause, by whoever knows that cause; the opinions were given class by class and signal by
-signal, without sight of the links. Both err, in different places. A logarithmic opinion pool (Genest and Zidek 1986)
-of the two moves a whole class: its causes keep their differences.
+The links are written cause by cause, by whoever knows that cause; the opinions come class by class and signal by
+signal: raters gave them without sight of the links, and `workflow/upkeep/fit.py` moved them until they explain the
+reports. Both err, in different places. A logarithmic opinion pool (Genest and Zidek 1986) of the two moves a whole
+class: its causes keep their differences.
 """
 
 from __future__ import annotations
@@ -14,8 +15,8 @@ import numpy as np
 # Weight of the raters in the pool; the links have the rest. The links were written with the development half of the
 # cases at hand, so for this one number the scores (not the single cases) of the held-out half were looked at.
 WEIGHT = 0.6
-# A judgement of "never" is not believed to the letter.
-LEAST = 0.03
+# A "never" is not believed to the letter.
+LEAST = 0.003
 
 # Of proportional fitting: rows must sum to 1 and the mean of a class must be the pool (Deming and Stephan 1940).
 ROUNDS = 12

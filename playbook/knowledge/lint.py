@@ -294,9 +294,9 @@ def opinions_fit(book: Book, names: Names) -> Iterator[Problem]:
         for class_, row in sorted(rows.items()):
             if entry is None or set(row) != set(entry.outcomes):
                 what = f"{signal}, {class_}: no such signal, or other outcomes than its own"
-                yield Problem("opinions.yaml", None, what, "name every outcome of the signal once", "opinion")
+                yield Problem("opinions", None, what, "name every outcome of the signal once", "opinion")
             elif book.classes and class_ not in book.classes:
-                yield Problem("opinions.yaml", None, f"{signal}: no class {class_!r}", "see classes.yaml", "opinion")
+                yield Problem("opinions", None, f"{signal}: no class {class_!r}", "see classes.yaml", "opinion")
 
 
 RULES: dict[str, Rule] = {

@@ -7,6 +7,7 @@ where the file says `extend: true` (mappings are merged, lists appended).
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
@@ -153,7 +154,7 @@ def load(folders: Iterable[Path]) -> Book:
         _load_sources(folder, book)
         _load_plain(folder / "classes.yaml", book.classes, book)
         _load_learned(folder / "learned.yaml", book)
-        _load_opinions(folder / "opinions.yaml", book)
+        _load_opinions(folder, book)
         _load_plain(folder / "ledger.yaml", book.ledger, book)
         _load_plain(folder / "exceptions.yaml", book.exceptions, book)
         for kind in KINDS:
@@ -215,18 +216,24 @@ def _load_learned(path: Path, book: Book) -> None:
     book.learned["cases"] = [*book.learned.get("cases", []), *cases]
 
 
-def _load_opinions(path: Path, book: Book) -> None:
-    """Pooled judgements, signal by signal; rows go by the outcomes that the file names, a later pack replaces them."""
-    found = _mapping(path, book) if path.is_file() else {}
-    signals = found.get("signals", {})
+def _load_opinions(folder: Path, book: Book) -> None:
+    """Judgements of classes, signal by signal; rows go by the outcomes that the file names, a later pack replaces them.
+
+    Written by hand they are `opinions.yaml`; what `knowledge fit` writes is `opinions.json`, which is read much faster.
+    """
+    path = folder / "opinions.json"
+    if path.is_file():
+        signals = _json(path, book)
+    else:
+        path = folder / "opinions.yaml"
+        signals = _mapping(path, book).get("signals", {}) if path.is_file() else {}
     for name, opinion in signals.items() if isinstance(signals, dict) else ():
         rows = opinion.get("classes") if isinstance(opinion, dict) else None
         outcomes = opinion.get("outcomes") if isinstance(opinion, dict) else None
         if not isinstance(rows, dict) or not isinstance(outcomes, list):
             what = f"{name}: outcomes or classes is missing"
-            book.problems.append(
-                Problem(str(path), _line_of(path, [str(name)]), what, "see the file's head", "opinions")
-            )
+            line = _line_of(path, [str(name)])
+            book.problems.append(Problem(str(path), line, what, "see the built-in opinions", "opinions"))
             continue
         for class_, shares in rows.items():
             numbers = isinstance(shares, list) and all(isinstance(x, (int, float)) and x >= 0 for x in shares)
@@ -237,6 +244,15 @@ def _load_opinions(path: Path, book: Book) -> None:
                 continue
             row = dict(zip(map(str, outcomes), map(float, shares), strict=True))
             book.opinions.setdefault(str(name), {})[str(class_)] = row
+
+
+def _json(path: Path, book: Book) -> Any:
+    try:
+        return json.loads(path.read_text("utf-8"))
+    except (OSError, ValueError, RecursionError) as error:
+        line = error.lineno if isinstance(error, json.JSONDecodeError) else None
+        book.problems.append(Problem(str(path), line, f"no JSON: {error}", "write it again", "opinions"))
+        return {}
 
 
 def _problem(error: Exception, path: Path) -> Problem:

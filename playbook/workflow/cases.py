@@ -20,10 +20,12 @@ from playbook.workflow.session import UNKNOWN, Session
 _IN_PASSING = {
     "batchnorm-in-model": ("framework", "model", "task"),
     "moe-in-model": ("framework", "model", "task"),
+    "software": ("framework",),
+    "task": ("task", "model", "framework"),
     "parallelism": ("framework",),
 }
 
-MAX_QUESTIONS = 80  # a bound, not a goal: the stop rule ends a diagnosis long before
+MAX_QUESTIONS = 300  # a bound, not a goal: the stop rule ends a diagnosis before, most answers being "unknown"
 
 
 class CaseFile(BaseModel):

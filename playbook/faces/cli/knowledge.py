@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from playbook.errors import PlaybookError, reason
-from playbook.faces.cli import common, knowledge_learn
+from playbook.faces.cli import common, knowledge_fit, knowledge_learn
 from playbook.faces.cli.speech import current, say
 
 if TYPE_CHECKING:
@@ -242,5 +242,5 @@ def schema(kind: str | None) -> int:
     return 0
 
 
-for _command in (knowledge_learn.learn, knowledge_learn.search):
+for _command in (knowledge_fit.fit, knowledge_learn.learn, knowledge_learn.search):
     knowledge.add_command(_command)

@@ -1,0 +1,105 @@
+"""Published reports and imagined scenarios as case files, one JSON object a line, and what raters judged of each.
+
+`elicited/` of a knowledge folder holds what the opinions are fitted to:
+
+    reports.jsonl       case files of public threads with a confirmed cause (contract: case file), each with its source
+    scenarios.jsonl     case files that raters imagined, class by class, for what the published ones seldom show
+    judgements.json     id of a report, scenario or case -> class -> probability, judged from its answers alone
+    raters.json         signal -> {outcomes, classes: class -> share of each outcome}: judged without any report
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+
+from playbook.errors import PlaybookError, reason
+from playbook.workflow.cases import CaseFile, read_cases
+
+FOLDER = "elicited"
+_MEND = "see the head of workflow/upkeep/reports.py"
+
+
+@dataclass(frozen=True, slots=True)
+class Elicited:
+    """What a knowledge folder offers to a fit.
+
+    real        published reports and the development half of the case studies
+    imagined    scenarios
+    judged      id -> class -> probability
+    raters      signal -> class -> outcome -> share, each row above 0
+    """
+
+    real: tuple[CaseFile, ...]
+    imagined: tuple[CaseFile, ...]
+    judged: dict[str, dict[str, float]]
+    raters: dict[str, dict[str, dict[str, float]]]
+
+
+def read_elicited(knowledge: Path) -> Elicited:
+    """All of it. Raises `PlaybookError` with file and line where a file is missing or broken."""
+    folder = knowledge / FOLDER
+    studies = [case for _, case in read_cases(knowledge / "cases") if case.split == "development"]
+    real = (*studies, *read_reports(folder / "reports.jsonl"))
+    imagined = read_reports(folder / "scenarios.jsonl")
+    judged = _mapping(folder / "judgements.json")
+    raters = {
+        name: {c: dict(zip(view["outcomes"], map(float, row), strict=True)) for c, row in view["classes"].items()}
+        for name, view in _mapping(folder / "raters.json").items()
+    }
+    return Elicited(real, imagined, judged, raters)
+
+
+def write_opinions(knowledge: Path, opinions: dict[str, dict[str, dict[str, float]]]) -> Path:
+    """`opinions.json` of a knowledge folder: one row a line, so that a change can be read. Raises `PlaybookError`."""
+    blocks = []
+    for signal, rows in sorted(opinions.items()):
+        outcomes = list(next(iter(rows.values())))
+        lines = ",\n".join(
+            f"  {json.dumps(name)}: {json.dumps([row[o] for o in outcomes])}" for name, row in rows.items()
+        )
+        blocks.append(f'{json.dumps(signal)}: {{"outcomes": {json.dumps(outcomes)}, "classes": {{\n{lines}}}}}')
+    path = knowledge / "opinions.json"
+    try:
+        path.write_text("{\n" + ",\n".join(blocks) + "\n}\n", "utf-8")
+    except OSError as error:
+        raise PlaybookError(str(path), f"cannot be written: {reason(error)}", "name a folder of your own") from None
+    return path
+
+
+def read_reports(path: Path) -> tuple[CaseFile, ...]:
+    """Case files, one JSON object a line; an id stands once."""
+    found: dict[str, CaseFile] = {}
+    for number, line in enumerate(_text(path).splitlines(), 1):
+        if not line.strip():
+            continue
+        try:
+            case = CaseFile.model_validate(json.loads(line))
+        except (ValueError, ValidationError) as error:
+            what = str(error).splitlines()[0]
+            raise PlaybookError(str(path), f"is no case file: {what}", _MEND, number) from None
+        if case.id in found:
+            raise PlaybookError(str(path), f"{case.id!r} stands twice", "keep one of the two", number)
+        found[case.id] = case
+    return tuple(found.values())
+
+
+def _mapping(path: Path) -> dict[str, Any]:
+    try:
+        data = json.loads(_text(path))
+    except ValueError as error:
+        raise PlaybookError(str(path), f"is no JSON: {error}", _MEND) from None
+    if not isinstance(data, dict):
+        raise PlaybookError(str(path), "is no mapping", _MEND)
+    return data
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_text("utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise PlaybookError(str(path), f"cannot be read: {reason(error)}", _MEND) from None
