@@ -233,7 +233,7 @@ def _load_opinions(folder: Path, book: Book) -> None:
         if not isinstance(rows, dict) or not isinstance(outcomes, list):
             what = f"{name}: outcomes or classes is missing"
             line = _line_of(path, [str(name)])
-            book.problems.append(Problem(str(path), line, what, "see the built-in opinions", "opinions"))
+            book.problems.append(Problem(str(path), line, what, "see the file of the built-in book", "opinions"))
             continue
         for class_, shares in rows.items():
             numbers = isinstance(shares, list) and all(isinstance(x, (int, float)) and x >= 0 for x in shares)
@@ -251,7 +251,7 @@ def _json(path: Path, book: Book) -> Any:
         return json.loads(path.read_text("utf-8"))
     except (OSError, ValueError, RecursionError) as error:
         line = error.lineno if isinstance(error, json.JSONDecodeError) else None
-        book.problems.append(Problem(str(path), line, f"no JSON: {error}", "write it again", "opinions"))
+        book.problems.append(Problem(str(path), line, f"is no JSON: {error}", "run `playbook knowledge fit` again", "opinions"))
         return {}
 
 

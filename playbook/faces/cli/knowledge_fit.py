@@ -48,7 +48,7 @@ def fit(folder: Path | None, folds: int | None, check: bool, as_json: bool) -> i
         else:
             say(f"{sizes['reports']} reports and {sizes['scenarios']} scenarios, {folds} folds")
             for name, score in (("raters and links", before), ("fitted to the others", after)):
-                say(f"  {name:22} log loss {score.loss:.3f}  first {score.first:.1%}  first three {score.third:.1%}")
+                say(f"{name}: log loss {score.loss:.3f}, first {score.first:.1%}, first three {score.third:.1%}")
         return 0
     found = fitting.opinions(begin, book, fitting.fit(begin, fitting.taught(begin, book, elicited, elicited.real)))
     if check:

@@ -4,9 +4,9 @@ The start is the belief of the engine with the raters' shares. Unknown are shift
 and outcome, one a layer and outcome (a class that is seldom reported borrows from its layer), and one stretch a signal
 (a circumstance that tells less than the raters thought is drawn towards the mean of all classes). Wanted is the
 greatest posterior under normal priors, which is ridge-penalised multinomial logistic regression with the engine's own
-discounts as weights of the observations. Each report enters with its confirmed class and with what a rater judged from its answers
-alone (a report may name the cause and hold little that tells it), once whole and again with a part of its answers, as a
-diagnosis meets it half way.
+discounts as weights of the observations. Each report enters with its confirmed class and with what a rater judged from
+its answers alone (a report may name the cause and hold little that tells it), once whole and again with a part of its
+answers, as a diagnosis meets it half way.
 
 Sources: genest-1986, ohagan-2006; Hoerl and Kennard, Technometrics 12 (1970); Kingma and Ba, Adam (2015).
 """
