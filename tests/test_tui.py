@@ -71,21 +71,21 @@ def test_a_digit_answers_and_undo_and_redo_go_back_and_forth() -> None:
 
 
 def test_arrows_vim_keys_enter_and_the_mouse_answer_too() -> None:
-    async def walk(*keys: str, click: bool = False) -> str:
+    async def walk(*keys: str, click: bool = False) -> int:
+        """Which outcome it gives, counted from 1."""
         async with terminal() as t:
             await open_run(t)
-            assert t.app.desk is not None and t.app.desk.question is not None
-            asked = t.app.desk.question.id
+            asked = t.asked
             if click:
                 await t.pilot.click("#outcomes", offset=(20, 1))
                 await t.settle()
             else:
                 await t.press(*keys)
-            return known(t)[asked]
+            return list(asked.outcomes).index(known(t)[asked.id]) + 1
 
-    assert run(walk("down", "enter")) == run(walk("j", "enter")) == run(walk("2")) == "no"
-    assert run(walk(click=True)) == "no"
-    assert run(walk("G", "k", "k", "g", "enter")) == "yes"
+    assert run(walk("down", "enter")) == run(walk("j", "enter")) == run(walk("2")) == 2
+    assert run(walk(click=True)) == 2
+    assert run(walk("G", "k", "k", "g", "enter")) == 1
 
 
 def test_unsure_and_missing_answers() -> None:
@@ -131,14 +131,14 @@ def test_what_if_keeps_nothing_unless_told() -> None:
             await open_run(t)
             desk = t.app.desk
             assert desk is not None
-            before, moves = desk.now(), list(desk.session.moves)
+            before, moves, asked = desk.now(), list(desk.session.moves), t.asked
             await t.press("i", "down")
             assert t.page == "WhatIf" and "→" in t.text
             await t.press("up", "down", "q")
             assert desk.now() == before and desk.session.moves == moves
             await t.press("i", "down", "K")
             assert t.page == "DiagnosisPage" and len(desk.session.moves) == len(moves) + 1
-            assert known(t)["lower-lr-removes-it"] == "no"
+            assert known(t)[asked.id] == list(asked.outcomes)[1]
 
     run(walk())
 
@@ -161,11 +161,14 @@ def test_another_question_may_be_picked() -> None:
     async def walk() -> None:
         async with terminal() as t:
             await open_run(t)
+            desk = t.app.desk
+            assert desk is not None
+            first, second = (option.signal for option in desk.diagnosis.plan[:2])
+            assert t.asked.id == first and desk.asked is None
             await t.press("n", "down", "enter")
-            assert t.app.desk is not None and t.app.desk.question is not None
-            assert t.app.desk.question.id == "tied-to-samples" == t.app.desk.asked
-            await t.press("2")
-            assert known(t)["tied-to-samples"] == "no" and t.app.desk.asked is None
+            assert t.asked.id == second == desk.asked
+            signal, state = await t.answer(2)
+            assert signal == second and known(t)[second] == state and desk.asked is None
 
     run(walk())
 
@@ -186,10 +189,17 @@ def test_outcomes_tell_where_they_lead() -> None:
         async with terminal() as t:
             await open_run(t)
             assert "→ " not in t.text
+            await t.turn_to("lower-lr-removes-it")
             await t.press("w")
             assert t.app.desk is not None
-            title, share = outlook(t.app.desk.session, "lower-lr-removes-it")["yes"]
-            assert share > 0.9 and f"→ {share:.0%} {title}"[:36] in t.text
+            session = t.app.desk.session
+            told = outlook(session, t.asked.id)
+            assert list(told) == list(t.asked.outcomes)
+            for state, (title, share) in told.items():
+                first = session.what_if(t.asked.id, state).diagnosis().causes[0]
+                assert (title, share) == (first.title, pytest.approx(first.probability))
+                assert f"→ {share:.0%} {title}"[:36] in t.text
+            assert told["yes"][1] > 0.9
             assert t.app.settings.why
 
     run(walk())
@@ -199,9 +209,10 @@ def test_bars_move_and_say_how_far() -> None:
     async def walk() -> None:
         async with terminal() as t:
             await open_run(t)
+            await t.turn_to("lower-lr-removes-it")
             assert "▲" not in t.text, "the first judgement is no movement"
             t.app.animation_level = "full"
-            await t.press("2")
+            await t.answer(2)
             await t.until(lambda: t.app.screen.query_one(CausesPane).moved == 1.0)
             assert "▲" in t.text and "▼" in t.text
 
@@ -306,11 +317,12 @@ def test_more_files_of_the_same_run_keep_the_answers() -> None:
     async def walk() -> None:
         async with terminal(ingest=ingest) as t:
             await open_run(t)
-            await t.press("1", "o", *"run.log", "enter")
+            signal, state = await t.answer()
+            await t.press("o", *"run.log", "enter")
             await t.until(lambda: len(asked) == 2)
             await t.settle()
             assert asked[1] == ("run.csv", "run.log")
-            assert known(t)["lower-lr-removes-it"] == "yes"
+            assert known(t)[signal] == state
             assert t.app.desk is not None and len(t.app.desk.session.moves) == 4
 
     run(walk())
@@ -346,27 +358,30 @@ def test_the_file_list_opens_folders_and_files(tmp_path: Path, monkeypatch: pyte
 def test_a_session_is_kept_after_every_answer_and_offered_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def first() -> tuple[dict[str, str], dict[str, float]]:
+    async def first() -> tuple[str, dict[str, str], dict[str, float]]:
         async with terminal() as t:
             await open_run(t)
-            await t.press("1", "a")
+            signal, _ = await t.answer()
+            await t.press("a")
             assert t.app.desk is not None
-            return known(t), t.app.desk.now()
+            return signal, known(t), t.app.desk.now()
 
-    async def second() -> tuple[dict[str, str], dict[str, float]]:
+    async def second(signal: str) -> tuple[dict[str, str], dict[str, float]]:
         async with terminal() as t:
             assert "◐ run.csv" in t.text and "1 answered" in t.text
             Path("run.csv").write_text("step,loss\n")
             await t.press("r", "enter")
             await t.until(lambda: t.app.desk is not None and t.app.desk.found is not None)
             assert t.app.desk is not None and t.app.desk.aid_done == ("stop-and-keep",)
+            assert signal in known(t)
             await t.press("u")
-            assert "lower-lr-removes-it" not in known(t), "undo goes on where it was"
+            assert signal not in known(t), "undo goes on where it was"
             await t.press("U")
             return known(t), t.app.desk.now()
 
     monkeypatch.chdir(tmp_path)
-    assert run(first()) == run(second())
+    signal, *before = run(first())
+    assert before == list(run(second(signal)))
     assert len(kept.listing()[0]) == 1, "going on writes the same file"
 
 
@@ -381,8 +396,8 @@ def test_a_kept_session_whose_file_is_gone_goes_on_without_the_curve() -> None:
             await t.until(lambda: t.app.desk is not None)
             await t.settle()
             assert "run.csv is gone" in t.text and known(t)["loss-shape"] == "persistent-spike"
-            await t.press("1")
-            assert known(t)["lower-lr-removes-it"] == "yes"
+            signal, state = await t.answer()
+            assert known(t)[signal] == state
 
     run(first())
     run(second())
@@ -438,8 +453,8 @@ def test_an_unwritable_disk_is_told_once_and_stops_nothing(monkeypatch: pytest.M
         async with terminal() as t:
             await open_run(t)
             assert "No space left" in t.app.kept_error
-            await t.press("1")
-            assert known(t)["lower-lr-removes-it"] == "yes"
+            signal, state = await t.answer()
+            assert known(t)[signal] == state
 
     run(walk())
 
@@ -455,8 +470,9 @@ async def main():
         t.app.open_files(("run.csv",))
         await t.until(lambda: t.app.desk is not None)
         await t.settle()
+        asked = t.asked
         await t.pilot.press("1")
-        print("answered", flush=True)
+        print("answered", asked.id, next(iter(asked.outcomes)), flush=True)
         await asyncio.sleep(60)
 asyncio.run(main())
 """
@@ -464,7 +480,9 @@ asyncio.run(main())
     with subprocess.Popen(
         [sys.executable, "-c", script, root], stdout=subprocess.PIPE, text=True, cwd=tmp_path
     ) as child:
-        assert child.stdout is not None and child.stdout.readline().strip() == "answered"
+        assert child.stdout is not None
+        word, answered, state = child.stdout.readline().split()
+        assert word == "answered"
         assert kept.alive(kept.listing()[0][0])
         child.send_signal(signal.SIGKILL)
     sessions, faults = kept.listing()
@@ -475,7 +493,7 @@ asyncio.run(main())
         async with terminal() as t:
             await t.press("r", "enter")
             await t.until(lambda: t.app.desk is not None)
-            assert known(t)["lower-lr-removes-it"] == "yes"
+            assert known(t)[answered] == state
 
     run(walk())
 
@@ -502,7 +520,9 @@ def test_record_attach_close_and_take_up_again() -> None:
             await open_run(t)
             await t.press("T")
             assert t.page == "DiagnosisPage", "nothing to attach to yet"
-            await t.press("1", "R", *"Spike of the 7B", "enter")
+            await t.turn_to("lower-lr-removes-it")
+            await t.answer(1)
+            await t.press("R", *"Spike of the 7B", "enter")
             await t.until(lambda: t.app.desk is not None and t.app.desk.incident is not None)
             assert shop.rows["20260304-a"]["title"] == "Spike of the 7B"
             await t.press("d", "R", "enter")
@@ -550,11 +570,12 @@ def test_a_locked_store_keeps_the_session_and_a_second_try_makes_one_incident() 
     async def walk() -> None:
         async with terminal(shop=shop) as t:
             await open_run(t)
-            await t.press("1", "R", "enter")
+            signal, state = await t.answer()
+            await t.press("R", "enter")
             await t.until(lambda: t.page == "Problem")
             assert "is locked" in t.text
             await t.press("escape")
-            assert known(t)["lower-lr-removes-it"] == "yes" and kept.listing()[0][0].answers == 1
+            assert known(t)[signal] == state and kept.listing()[0][0].answers == 1
             shop.fault = None
             await t.press("R", "enter")
             await t.settle()
@@ -589,7 +610,9 @@ def test_the_real_store(tmp_path: Path, closing: bool) -> None:
     async def walk() -> None:
         async with terminal(shop=shop) as t:
             await open_run(t)
-            await t.press("1", "a", "R", "enter")
+            await t.turn_to("lower-lr-removes-it")
+            await t.answer(1)
+            await t.press("a", "R", "enter")
             await t.until(lambda: t.app.desk is not None and t.app.desk.incident is not None)
             assert t.app.desk is not None
             name, before = t.app.desk.incident, known(t)
@@ -843,7 +866,7 @@ def test_sizes_in_between_draw(tmp_path: Path) -> None:
             for width, height in ((81, 25), (109, 31), (110, 32), (200, 60), (300, 24), (80, 100)):
                 await t.pilot.resize_terminal(width, height)
                 await t.settle()
-                assert "Evidence" in t.text and "Causes" in t.text and "Tiny lower-lr-removes-it" in t.text
+                assert "Evidence" in t.text and "Causes" in t.text and t.asked.title in t.text
                 assert max(map(cell_len, t.text.splitlines())) <= width
 
     run(walk())

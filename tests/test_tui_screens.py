@@ -42,6 +42,31 @@ def with_run(*pressed: str) -> Walk:
     return walk
 
 
+def with_experiment(*pressed: str) -> Walk:
+    """The run on the desk and the experiment asked, wherever the plan has it; then keys."""
+
+    async def walk(t: Terminal) -> None:
+        await with_run()(t)
+        await t.turn_to("lower-lr-removes-it")
+        await t.press(*pressed)
+
+    return walk
+
+
+def investigated(*pressed: str) -> Walk:
+    """The two experiments made and all else not known, in whatever order it is asked; then keys."""
+    told = {"lower-lr-removes-it": "1", "tied-to-samples": "2"}
+
+    async def walk(t: Terminal) -> None:
+        await with_run()(t)
+        assert t.app.desk is not None
+        while t.app.desk.question is not None:
+            await t.press(told.get(t.asked.id, "d"))
+        await t.press(*pressed)
+
+    return walk
+
+
 async def kept(t: Terminal) -> None:
     await with_run("1", "q")(t)
 
@@ -64,11 +89,6 @@ async def palette(t: Terminal) -> None:
     await with_run("ctrl+p")(t)
     await t.press(*"record")
     await t.pilot.pause(0.3)
-
-
-async def fix_page(t: Terminal) -> None:
-    await with_run("1", "2", "d", "d", "d", "d")(t)
-    await t.press("1")
 
 
 ALIKE = (
@@ -130,18 +150,18 @@ SCREENS: dict[str, Walk] = {
     "symptom": keys("2"),
     "question": with_run(),
     "trial": with_run("r"),
-    "answered": with_run("1"),
-    "where-it-leads": with_run("w"),
-    "verdict": with_run("1", "2", "d", "d", "d", "d", "v"),
+    "answered": with_experiment("1"),
+    "where-it-leads": with_experiment("w"),
+    "verdict": investigated("v"),
     "healthy": keys("3"),
     "evidence": with_run("E", "down", "enter"),
     "explain": with_run("e"),
-    "whatif": with_run("i", "down"),
+    "whatif": with_experiment("i", "down"),
     "other-questions": with_run("n"),
     "curves": with_run("f", "g", "plus"),
     "cursor": with_run("V", "comma", "full_stop", "m"),
     "search": keys("b", *"overflow", "enter"),
-    "fix": fix_page,
+    "fix": investigated("1"),
     "history": recorded,
     "record": with_run("R"),
     "close": with_run("C"),

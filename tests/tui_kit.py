@@ -18,7 +18,9 @@ from playbook.errors import PlaybookError
 from playbook.faces.tui import Options
 from playbook.faces.tui.app import PlaybookApp
 from playbook.faces.tui.shop import Shop, Taken
+from playbook.faces.tui.widgets import Rows
 from playbook.findings import Evidence
+from playbook.knowledge.entries import Signal
 from playbook.knowledge.loader import Book, load
 from playbook.series import Event, FileReport, Origin, Run, Series
 from playbook.workflow.book import Library
@@ -130,6 +132,26 @@ class Terminal:
         for key in keys:
             await self.pilot.press(key)
         await self.settle()
+
+    @property
+    def asked(self) -> Signal:
+        """What the page asks for now: which signal that is hangs on the numbers of the engine."""
+        assert self.app.desk is not None and self.app.desk.question is not None
+        return self.app.desk.question
+
+    async def answer(self, place: int = 1) -> tuple[str, str]:
+        """Press a digit; (signal, outcome) as they ought to be known after it."""
+        given = self.asked.id, list(self.asked.outcomes)[place - 1]
+        await self.press(str(place))
+        return given
+
+    async def turn_to(self, signal: str) -> None:
+        """Have this one asked, by keys, wherever the plan has it."""
+        await self.press("n", "tab", *signal, "enter")
+        rows = self.app.screen.query_one("#questions", Rows)
+        found = [rows.get_option_at_index(k).id for k in range(rows.option_count)]
+        await self.press("g", *["down"] * found.index(signal), "enter")
+        assert self.asked.id == signal
 
     async def settle(self, most: float = 5.0) -> None:
         """Until no worker is at work and all is drawn."""

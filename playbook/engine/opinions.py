@@ -20,16 +20,28 @@ LEAST = 0.003
 
 # Of proportional fitting: rows must sum to 1 and the mean of a class must be the pool (Deming and Stephan 1940).
 ROUNDS = 12
+# A cause with a link of its own to the signal moves by this share of a step: those without one give way first, and what
+# is known of one cause for certain does not drown in its class.
+LINKED = 0.5
+# Of a cause without a link nothing is known but its class: however far its siblings' links stand apart, it keeps at
+# least this share of what the class shows.
+UNLINKED_KEEPS = 0.5
 
 Opinion = Mapping[str, Sequence[float]]  # class -> share of each outcome, in the order of the signal's outcomes
 
 
 def pool(
-    block: np.ndarray, opinion: Opinion, classes: Sequence[str], class_start: np.ndarray, prior: np.ndarray
+    block: np.ndarray,
+    opinion: Opinion,
+    classes: Sequence[str],
+    class_start: np.ndarray,
+    prior: np.ndarray,
+    linked: np.ndarray | None = None,
 ) -> np.ndarray:
     """float64[h, outcomes]: `block`, P(outcome | cause), with the mean of each class moved to the pool.
 
-    Causes are sorted by class; `class_start` is the first of each. A class without an opinion stays as it is.
+    Causes are sorted by class; `class_start` is the first of each. A class without an opinion stays as it is. `linked`
+    bool[h] marks the causes that have a link to the signal.
     """
     if not len(block):
         return block
@@ -43,9 +55,16 @@ def pool(
     pooled /= pooled.sum(axis=1, keepdims=True)
     pooled[~judged] = mean[~judged]
     sizes = np.diff(np.append(class_start, len(block)))
+    step = 1.0 if linked is None else np.where(linked, LINKED, 1.0)[:, None]
     moved = block
     for _ in range(ROUNDS):
         now = np.add.reduceat(moved * weight, class_start) / share
-        moved = moved * np.repeat(pooled / np.maximum(now, 1e-12), sizes, axis=0)
+        moved = moved * np.repeat(pooled / np.maximum(now, 1e-12), sizes, axis=0) ** step
+        moved = moved / moved.sum(axis=1, keepdims=True)
+    if linked is not None:
+        least = np.where(
+            (~linked & np.repeat(judged, sizes))[:, None], UNLINKED_KEEPS * np.repeat(pooled, sizes, axis=0), 0
+        )
+        moved = np.maximum(moved, least)
         moved = moved / moved.sum(axis=1, keepdims=True)
     return np.asarray(moved)

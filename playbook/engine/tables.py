@@ -121,7 +121,8 @@ def compile_book(book: Book, learned: Counts | None = None) -> Tables:
         block[~linked[:, s]] = _unlinked(block, linked[:, s], prior, base)
         block = _weighed(block, base, signal.weight)
         if signal.id in book.opinions:
-            block = pool(block, _shares(book.opinions[signal.id], outcomes[signal.id]), classes, class_start, prior)
+            shares = _shares(book.opinions[signal.id], outcomes[signal.id])
+            block = pool(block, shares, classes, class_start, prior, linked[:, s])
         _add_counts(block, by_class, signal, counts, outcomes[signal.id])
         likelihood[:, where] = block
     excluded = _exclude(causes, likelihood, columns, outcomes)

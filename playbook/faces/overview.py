@@ -19,7 +19,11 @@ COMMANDS: dict[str, tuple[str, str, str]] = {
     "compare": ("playbook.faces.cli.checks", "compare", "Where does a run depart from a reference run?"),
     "preflight": ("playbook.faces.cli.checks", "preflight", "Check a run's configuration before it is started."),
     "evaluate": ("playbook.faces.cli.evaluate", "evaluate", "Play case files: how often is the true cause first?"),
-    "knowledge": ("playbook.faces.cli.knowledge", "knowledge", "The book: lint, show, graph, coverage, schema, learn."),
+    "knowledge": (
+        "playbook.faces.cli.knowledge",
+        "knowledge",
+        "The book: lint, show, graph, coverage, schema, learn, fit.",
+    ),
     "site": ("playbook.faces.cli.site", "site", "Build or serve the static site of playbooks."),
     "incident": ("playbook.faces.cli.incident", "incident", "The incident record: list, show, close, export ..."),
     "replay": ("playbook.faces.cli.replay", "replay", "Replay incidents and cases: which verdicts changed?"),

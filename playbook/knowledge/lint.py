@@ -148,8 +148,9 @@ def unobtainable(book: Book, names: Names) -> Iterator[Problem]:
 
 
 def unused_signal(book: Book, names: Names) -> Iterator[Problem]:
-    """A signal that tells nothing: no cause has a link to it."""
+    """A signal that tells nothing: no cause has a link to it, and of no class is an opinion known."""
     used = {s for cause in book.causes.values() for s in (*cause.expects, *(r.signal for r in cause.excludes))}
+    used |= set(book.opinions)
     for name in book.signals:
         if name not in used and name != SHAPE:
             yield _at(

@@ -36,7 +36,7 @@ RIDGE_CLASS, RIDGE_LAYER, RIDGE_STRETCH = 8.0, 2.0, 20.0
 CONFIRMED = 0.6  # share of the confirmed class in what a report teaches; the rater's judgement has the rest
 IMAGINED = 0.3  # weight of a scenario against a report
 PARTS, KEPT, PART_WEIGHT = 2, 0.65, 0.5  # further copies of a report with this share of its answers, and their weight
-RATED_AT_LEAST = 3.0  # per cent: a rater's "never" is not believed to the letter
+RATED_AT_LEAST = 1.0  # per cent: a rater's "never" is not believed to the letter
 STEPS, RATE, SLOW_AFTER, SLOW = 250, 0.05, 0.6, 0.2
 
 
@@ -69,12 +69,14 @@ class Start:
 
     share   float64[c, k], P(outcome | class)
     layer   int[c]
+    rated   the signals that raters judged; what a log or a probe shows is left to the links of each cause
     first   int[s], first column of each signal; width int[s]
     """
 
     tables: Tables
     share: np.ndarray
     layer: np.ndarray
+    rated: frozenset[str]
     first: np.ndarray
     width: np.ndarray
 
@@ -93,6 +95,7 @@ def start(book: Book, raters: Opinions) -> Start:
         tables,
         by_class(tables),
         np.array([layers.index(layer_of[name]) for name in tables.classes]),
+        frozenset(raters),
         first,
         np.diff(np.append(first, len(tables.background))),
     )
@@ -121,7 +124,7 @@ def lessons(begin: Start, book: Book, cases: Sequence[CaseFile], elicited: Elici
         exponents = group_weights(tables, [e.signal for e in belief.used]) / TEMPERATURE
         for exponent, item in zip(exponents, belief.used, strict=True):
             k = tables.column(item.signal, item.state)
-            weight[i, k] = exponent * (TOLD if k in told else 1.0)
+            weight[i, k] = exponent * (TOLD if k in told else 1.0) * (item.signal in begin.rated)
         target[i] = _target(begin, book, case, elicited)
     return Lessons(offset, weight, target, np.full(n, PART_WEIGHT if part else 1.0))
 
@@ -216,7 +219,8 @@ def opinions(begin: Start, book: Book, fitted: np.ndarray) -> Opinions:
     view = (fitted - (1 - WEIGHT) * np.log(links)) / WEIGHT
     share = 100 * np.exp(_normalised(begin, view))
     found: Opinions = {}
-    for signal, where in begin.tables.columns.items():
+    for signal in sorted(begin.rated & set(begin.tables.columns)):
+        where = begin.tables.columns[signal]
         rows = {name: share[i, where] for i, name in enumerate(begin.tables.classes)}
         names = begin.tables.outcomes[signal]
         found[signal] = {c: dict(zip(names, map(_rounded, row), strict=True)) for c, row in rows.items()}
