@@ -83,7 +83,7 @@ def _fitted(book: Book, cases: list[CaseFile]) -> tuple[fit.Start, np.ndarray]:
     elicited = Elicited(tuple(cases), (), {}, {})
     every = {name: dict.fromkeys(signal.outcomes, 1.0) for name, signal in book.signals.items()}
     classes = {cause.class_ for cause in book.causes.values()}
-    begin = fit.start(book, {name: {c: row for c in sorted(classes)} for name, row in every.items()})
+    begin = fit.start(book, {name: dict.fromkeys(sorted(classes), row) for name, row in every.items()})
     return begin, np.exp(fit.fit(begin, fit.taught(begin, book, elicited, cases)))
 
 
