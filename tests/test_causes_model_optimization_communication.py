@@ -66,14 +66,17 @@ def test_a_cause_is_not_told_from_itself() -> None:
 
 @pytest.mark.parametrize("cause", causes(), ids=lambda cause: cause.id)
 def test_a_cause_can_be_found_by_its_own_picture(cause: Cause) -> None:
-    """Symptom and fixed signals in their most telling state bring the class among the first three."""
+    """Symptom and signals, each in the most telling state that is not rare, bring the class among the first three."""
     engine = tables()
+    usual = engine.prior @ engine.likelihood
     answers = {}
     for signal in ("loss-shape", *cause.expects):
         if signal not in engine.columns:
             continue
-        row = engine.likelihood[engine.index(cause.id), engine.columns[signal]]
-        answers[signal] = engine.outcomes[signal][int(row.argmax())]
+        where = engine.columns[signal]
+        row = engine.likelihood[engine.index(cause.id), where]
+        telling = np.where(row >= min(0.3, row.max()), row / usual[where], 0)
+        answers[signal] = engine.outcomes[signal][int(telling.argmax())]
     order = np.argsort(-believe(answers).by_class)
     assert cause.class_ in [engine.classes[i] for i in order[:3]]
 

@@ -74,7 +74,7 @@ def test_every_kind_of_card_is_made(deck: Deck, cards: dict[str, Card]) -> None:
     made, named = Counter(c.spec.template for c in cards.values()), Counter(s.template for s in deck.specs.values())
     assert set(made) == set(TEMPLATES)
     for name in TEMPLATES:
-        assert made[name] >= 0.65 * named[name], f"{name}: {made[name]} of {named[name]}"
+        assert made[name] >= 0.6 * named[name], f"{name}: {made[name]} of {named[name]}"
     assert len(cards) > 1000
 
 

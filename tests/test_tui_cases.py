@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from playbook import places
-from playbook.faces.tui.desk import Desk
+from playbook.faces.tui.desk import WORTH_A_WORD, Desk, why_asked
 from playbook.findings import Evidence
 from playbook.workflow.book import Library
 from playbook.workflow.cases import MAX_QUESTIONS, CaseFile, has_outcome, play, read_cases, start
@@ -95,3 +95,16 @@ def test_a_case_by_keys_alone(name: str, size: tuple[int, int], library: Library
             assert ours.decided == wanted.decided and "Verdict" in t.text
 
     run(walk())
+
+
+def test_no_unlikely_cause_is_the_reason_of_a_question(library: Library) -> None:
+    """The leading causes may be one sure one and the dust behind it: the dust gives no reason."""
+    for number, (path, case) in enumerate(read_cases(places.knowledge() / "cases")[:12]):
+        session = start(case, library.book, library.tables, path.parent)
+        for _ in range(15):
+            desk = Desk(session, f"case-{number}")
+            if (option := desk.diagnosis.next) is None:
+                break
+            chance = {ranked.id: ranked.probability for ranked in desk.diagnosis.causes}
+            assert all(chance[row.cause] >= WORTH_A_WORD for row in why_asked(desk, option.signal))
+            session.answer(option.signal, reply(case, library, option.signal), source="case")

@@ -28,6 +28,9 @@ if TYPE_CHECKING:
 LR_JUMP = 1.8
 MOST_MARKS = 12  # of one kind; a run that was resumed a hundred times would be nothing but marks
 
+# A cause below this is no reason for a question.
+WORTH_A_WORD = 0.01
+
 
 @dataclass
 class Desk:
@@ -167,17 +170,17 @@ class Expectation:
 
 
 def why_asked(desk: Desk, signal: str, most: int = 3) -> list[Expectation]:
-    """What each of the leading causes would show; the reason why the question tells them apart."""
+    """What each of the leading causes would show above the others; why the question tells them apart."""
     tables = desk.session.tables
     if signal not in tables.columns:
         return []
     where = tables.columns[signal]
-    background = tables.background[where]
+    usual = tables.prior @ tables.likelihood[:, where]
     rows = []
     for ranked in desk.diagnosis.causes[:most]:
-        if ranked.id in tables.causes:
+        if ranked.id in tables.causes and ranked.probability >= WORTH_A_WORD:
             chances = tables.likelihood[tables.causes.index(ranked.id), where]
-            k = int(np.argmax(chances / np.maximum(background, 1e-9)))
+            k = int(np.argmax(chances / np.maximum(usual, 1e-9)))
             rows.append(Expectation(ranked.id, ranked.title, tables.outcomes[signal][k], float(chances[k])))
     return rows
 

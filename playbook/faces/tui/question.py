@@ -149,7 +149,7 @@ class QuestionPane(VerticalScroll):
             return None
         parts: list[str | tuple[str, str]] = [(self.w("why"), "bold $foreground-muted")]
         parts.append((f" ({gain:.2f} bit)  " if gain is not None else "  ", "$foreground-muted"))
-        if len({r.outcome for r in rows}) == 1:
+        if len(rows) > 1 and len({r.outcome for r in rows}) == 1:
             text = self.w("{outcome} would speak for all of the leading causes, anything else against them",
                           outcome=rows[0].outcome)  # fmt: skip
             return Content.assemble(*parts, (text, "$foreground-muted"))
