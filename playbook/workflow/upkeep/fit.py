@@ -31,7 +31,8 @@ from playbook.workflow.upkeep.reports import Elicited
 
 Opinions = dict[str, dict[str, dict[str, float]]]
 
-# Penalties (1 / variance of the priors, in nats) and weights, chosen by cross-validation over the reports.
+# Penalties (1 / variance of the priors, in nats) and weights, chosen on reports and development cases that a fit had
+# not seen.
 RIDGE_CLASS, RIDGE_LAYER, RIDGE_STRETCH = 8.0, 2.0, 20.0
 CONFIRMED = 0.6  # share of the confirmed class in what a report teaches; the rater's judgement has the rest
 IMAGINED = 0.3  # weight of a scenario against a report
@@ -54,9 +55,6 @@ class Lessons:
     weight: np.ndarray
     target: np.ndarray
     worth: np.ndarray
-
-    def some(self, chosen: np.ndarray) -> Lessons:
-        return Lessons(self.offset[chosen], self.weight[chosen], self.target[chosen], self.worth[chosen])
 
     def __add__(self, other: Lessons) -> Lessons:
         pairs = ((getattr(self, name), getattr(other, name)) for name in self.__slots__)
