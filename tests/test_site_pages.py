@@ -10,7 +10,7 @@ import pytest
 from playbook.faces.pages.blocks import Plot, Ref, Table
 from playbook.faces.pages.compare import compared, pair
 from playbook.faces.pages.curve import HEIGHT, WIDTH, nice, plot
-from playbook.faces.pages.numbers import Numbers
+from playbook.faces.pages.numbers import SPEAKS, Numbers
 from playbook.faces.pages.picture import UNITS, Column, Tie, cause_graph, layered, symptom_graph, units, wrap
 from playbook.faces.pages.shelf import Shelf, anchor_of, percent
 from playbook.faces.site.parallel import spread
@@ -234,3 +234,14 @@ def test_a_case_may_not_read_outside_its_folder(tiny: Book, tmp_path: Path) -> N
     case = tiny.cases["tiny-lr"].model_copy(update={"metrics": ["../../../etc/passwd"]})
     with pytest.raises(PlaybookError, match="lies outside"):
         case_strips(tiny, case)
+
+
+def test_every_outcome_of_a_circumstance_says_what_it_moves(real_book: Book) -> None:
+    """No cause has a link to the software, only classes are judged: the page names a cause for each class."""
+    numbers = Numbers(real_book)
+    for outcome in real_book.signals["software"].outcomes:
+        pro, con, _ = numbers.speaks("software", outcome)
+        assert pro or con, outcome
+        assert all(f >= SPEAKS for _, f in pro) and all(f <= 1 / SPEAKS for _, f in con)
+    strongest = numbers.speaks("software", "collective-library")[0][0][0]
+    assert real_book.causes[strongest].layer == "communication"

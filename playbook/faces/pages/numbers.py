@@ -26,7 +26,7 @@ from playbook.workflow.upkeep.learn import counts_without
 MOST_CHECKS = 10  # observations shown for a symptom
 MOST_CAUSES = 12  # classes of causes shown for a symptom
 TELLING = 0.02  # bits: below this a link hardly says anything
-SPEAKS = 1.5  # P(outcome | cause) / background from which an outcome speaks for a cause
+SPEAKS = 1.5  # P(outcome | cause) / P(outcome) from which an outcome speaks for a cause
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,13 +156,12 @@ class Numbers:
         k = tables.column(signal, outcome)
         if k is None:
             return [], [], []
-        factor = tables.likelihood[:, k] / tables.background[k]
+        factor = tables.likelihood[:, k] / (tables.prior @ tables.likelihood[:, k])
         out = set(tables.excluded.get((signal, outcome), ()))
-        s = tables.signals.index(signal)
         rows = [
             (round(float(factor[h]), 4), round(float(tables.prior[h]), 6), tables.causes[h])
-            for h in range(len(tables.causes))
-            if h not in out and tables.linked[h, s]
+            for h in _named(tables, signal)
+            if h not in out
         ]
         pro = [(c, f) for f, p, c in sorted(rows, key=lambda r: (-r[0], -r[1], r[2])) if f >= SPEAKS]
         con = [(c, f) for f, p, c in sorted(rows, key=lambda r: (r[0], -r[1], r[2])) if f <= 1 / SPEAKS]
@@ -212,6 +211,17 @@ def _varied(plan: list[Option], book: Book) -> list[Option]:
         if seen[group] <= 2:
             chosen.append(option)
     return chosen
+
+
+def _named(tables: Tables, signal: str) -> list[int]:
+    """The causes with a link to the signal; of a class that has none, the most common cause stands for all of it."""
+    linked = tables.linked[:, tables.signals.index(signal)]
+    named = []
+    for c in range(len(tables.classes)):
+        members = list(tables.members(c))
+        own = [h for h in members if linked[h]]
+        named += own or [max(members, key=lambda h: (tables.prior[h], -h))]
+    return named
 
 
 def _top(diagnosis: Diagnosis) -> tuple[tuple[str, float], ...]:
