@@ -67,7 +67,7 @@ class Start:
 
     share   float64[c, k], P(outcome | class)
     layer   int[c]
-    rated   the signals that raters judged; what a log or a probe shows is left to the links of each cause
+    rated   the signals that raters judged; what a log, a probe or a setting shows is left to the links of each cause
     first   int[s], first column of each signal; width int[s]
     """
 
