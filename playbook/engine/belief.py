@@ -60,9 +60,7 @@ def posterior(tables: Tables, evidence: Iterable[Evidence]) -> Belief:
     """The belief after `evidence`; its order does not matter, a signal counts once (the last word on it)."""
     used, unmapped = usable(tables, evidence)
     likelihoods = _likelihoods(tables, used)  # [e, h], relative to the background
-    weights = group_weights(tables, [e.signal for e in used]) / TEMPERATURE
-    told = told_columns(tables, used)
-    weights *= [TOLD if tables.column(e.signal, e.state) in told else 1.0 for e in used]
+    weights = exponents(tables, used)
     ratios = np.log(likelihoods) * weights[:, None]
     possible = np.asarray((likelihoods > RULES_OUT).all(axis=0))
     log_single = np.log(tables.prior * (1 - UNKNOWN_PRIOR - AUTHORED_PAIRS_PRIOR - OTHER_PAIRS_PRIOR)) + ratios.sum(
@@ -105,6 +103,13 @@ def group_weights(tables: Tables, signals: Sequence[str]) -> np.ndarray:
     """float64[e]: the share of its log ratio that each signal may bring, by how many of its group are known."""
     sizes = group_sizes(tables, signals)
     return np.array([sizes[tables.groups[s]] ** -DISCOUNT for s in signals], float)
+
+
+def exponents(tables: Tables, used: Sequence[Evidence]) -> np.ndarray:
+    """float64[e]: the power to which the likelihood ratio of each observation is raised."""
+    told = told_columns(tables, used)
+    own = [TOLD if tables.column(e.signal, e.state) in told else 1.0 for e in used]
+    return np.asarray(group_weights(tables, [e.signal for e in used]) / TEMPERATURE * own)
 
 
 def told_columns(tables: Tables, used: Iterable[Evidence]) -> frozenset[int]:

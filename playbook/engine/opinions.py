@@ -30,6 +30,12 @@ UNLINKED_KEEPS = 0.5
 Opinion = Mapping[str, Sequence[float]]  # class -> share of each outcome, in the order of the signal's outcomes
 
 
+def class_mean(block: np.ndarray, class_start: np.ndarray, prior: np.ndarray) -> np.ndarray:
+    """float64[c, k]: the mean of the rows of each class, weighted by how common each cause is."""
+    weight = prior[:, None]
+    return np.asarray(np.add.reduceat(block * weight, class_start) / np.add.reduceat(weight, class_start))
+
+
 def pool(
     block: np.ndarray,
     opinion: Opinion,
@@ -45,9 +51,7 @@ def pool(
     """
     if not len(block):
         return block
-    weight = prior[:, None]
-    share = np.add.reduceat(weight, class_start)
-    mean = np.add.reduceat(block * weight, class_start) / share
+    mean = class_mean(block, class_start, prior)
     judged = np.array([name in opinion for name in classes])
     view = np.array([opinion.get(name, row) for name, row in zip(classes, mean, strict=True)], float)
     view = np.maximum(view / view.sum(axis=1, keepdims=True), LEAST)
@@ -58,7 +62,7 @@ def pool(
     step = 1.0 if linked is None else np.where(linked, LINKED, 1.0)[:, None]
     moved = block
     for _ in range(ROUNDS):
-        now = np.add.reduceat(moved * weight, class_start) / share
+        now = class_mean(moved, class_start, prior)
         moved = moved * np.repeat(pooled / np.maximum(now, 1e-12), sizes, axis=0) ** step
         moved = moved / moved.sum(axis=1, keepdims=True)
     if linked is not None:

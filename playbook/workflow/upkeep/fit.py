@@ -19,8 +19,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from playbook.engine.belief import TEMPERATURE, TOLD, group_weights, posterior, told_columns
-from playbook.engine.opinions import WEIGHT
+from playbook.engine.belief import exponents, posterior
+from playbook.engine.opinions import WEIGHT, class_mean
 from playbook.engine.tables import Tables, compile_book
 from playbook.findings import Evidence
 from playbook.knowledge.entries import SHAPE
@@ -100,11 +100,8 @@ def start(book: Book, raters: Opinions) -> Start:
 
 
 def by_class(tables: Tables) -> np.ndarray:
-    """float64[c, k]: P(outcome | class), the mean over its causes by how common each is."""
-    weight = tables.prior[:, None]
-    return np.asarray(
-        np.add.reduceat(tables.likelihood * weight, tables.class_start) / np.add.reduceat(weight, tables.class_start)
-    )
+    """float64[c, k]: P(outcome | class)."""
+    return class_mean(tables.likelihood, tables.class_start, tables.prior)
 
 
 def lessons(begin: Start, book: Book, cases: Sequence[CaseFile], elicited: Elicited, part: int = 0) -> Lessons:
@@ -118,11 +115,8 @@ def lessons(begin: Start, book: Book, cases: Sequence[CaseFile], elicited: Elici
         evidence = [Evidence(s, o, "case", "") for s, o in known if not part or s == SHAPE or _kept(case.id, s, part)]
         belief = posterior(tables, evidence)
         offset[i] = np.log(np.maximum(belief.by_class, 1e-9))
-        told = told_columns(tables, belief.used)
-        exponents = group_weights(tables, [e.signal for e in belief.used]) / TEMPERATURE
-        for exponent, item in zip(exponents, belief.used, strict=True):
-            k = tables.column(item.signal, item.state)
-            weight[i, k] = exponent * (TOLD if k in told else 1.0) * (item.signal in begin.rated)
+        for exponent, item in zip(exponents(tables, belief.used), belief.used, strict=True):
+            weight[i, tables.column(item.signal, item.state)] = exponent * (item.signal in begin.rated)
         target[i] = _target(begin, book, case, elicited)
     return Lessons(offset, weight, target, np.full(n, PART_WEIGHT if part else 1.0))
 
@@ -253,7 +247,7 @@ def judge(
         fitted = fit(begin, taught(begin, book, elicited, others))
         lesson = lessons(begin, book, held, elicited)
         truth = [_truth(begin, book, case) for case in held]
-        before += _ranks(_believed(lesson.offset, lesson.weight, 0 * log), truth)
+        before += _ranks(_believed(lesson.offset, lesson.weight, np.zeros_like(log)), truth)
         after += _ranks(_believed(lesson.offset, lesson.weight, fitted - log), truth)
     return _score(before), _score(after)
 
