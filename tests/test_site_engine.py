@@ -95,6 +95,7 @@ def compare(book: Book) -> int:
         assert expected.healthy == got["healthy"], name
         _same_plan(name, expected, got)
         assert list(expected.first_aid) == got["firstAid"], name
+        _same_reasons(name, expected, got)
         _same_order(name, [(r.id, r.probability) for r in expected.causes[:5]], got["top"])
         assert [sorted(p[:2]) for p in expected.coupled] == [sorted(p[:2]) for p in got["coupled"]], name
         _same_trial(name, expected.trial, got["trial"])
@@ -108,6 +109,15 @@ def _same_trial(name: str, ours: Trial | None, theirs: dict[str, Any] | None) ->
         mine = (ours.chance, ours.minutes, ours.if_tried, ours.if_asked)
         other = tuple(theirs[key] for key in ("chance", "minutes", "ifTried", "ifAsked"))
         assert all(abs(a - b) < TOLERANCE * max(1.0, a) for a, b in zip(mine, other, strict=True)), (name, mine, other)
+
+
+def _same_reasons(name: str, expected: Diagnosis, got: dict[str, Any]) -> None:
+    for place, ranked in enumerate(expected.causes[:3]):
+        if ranked.id != got["top"][place][0]:
+            continue  # two that are equally probable
+        for ours, theirs in zip((ranked.pro, ranked.con), got["reasons"][place], strict=True):
+            assert [r.signal for r in ours] == [signal for signal, _ in theirs], (name, ranked.id)
+            assert all(abs(r.weight - w) < 1e-6 for r, (_, w) in zip(ours, theirs, strict=True)), (name, ranked.id)
 
 
 def _same_plan(name: str, expected: Diagnosis, got: dict[str, Any]) -> None:

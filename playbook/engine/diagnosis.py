@@ -93,7 +93,8 @@ def diagnose(
     known = tuple(evidence)
     belief = posterior(tables, known)
     signals = {e.signal for e in belief.used}
-    ranked = _rank(book, tables, belief, explained)
+    weighed = explain.weigh(tables, belief) if explained else None
+    ranked = _rank(book, tables, belief, weighed)
     plan = options(tables, belief, book.signals, signals, set(closed), size or RunSize(), clusters_done)
     plan = [o for o in plan if o.gain >= IDLE_GAIN and o.rate >= IDLE_RATE]
     healthy = _healthy(book, tables, belief)
@@ -112,7 +113,7 @@ def diagnose(
         plan=() if healthy else tuple(plan[:8]),
         first_aid=() if healthy else first_aid(book, shape, tables, belief, size or RunSize()),
         fixes=() if healthy else repairs(book, tables, belief, size or RunSize()),
-        ruled_out=tuple(explain.ruled_out(tables, belief)) if explained else (),
+        ruled_out=tuple(explain.ruled_out(tables, belief, weighed)) if weighed and not healthy else (),
         tipping=explain.tipping(tables, belief, known, frozenset(closed)) if explained and not healthy else None,
         trial=trial(book, tables, belief, plan, size or RunSize(), tried) if explained and not healthy else None,
         unmapped=belief.unmapped,
@@ -137,7 +138,7 @@ def _tells_of_a_fault(book: Book, tables: Tables, item: Evidence) -> bool:
     return usual <= UNUSUAL or (item.state == "yes" and usual <= 0.5)
 
 
-def _rank(book: Book, tables: Tables, belief: Belief, explained: bool) -> tuple[Ranked, ...]:
+def _rank(book: Book, tables: Tables, belief: Belief, weighed: explain.Weighed | None) -> tuple[Ranked, ...]:
     members: dict[str, list[int]] = {}
     for h, name in enumerate(tables.class_of):
         members.setdefault(name, []).append(h)
@@ -145,7 +146,7 @@ def _rank(book: Book, tables: Tables, belief: Belief, explained: bool) -> tuple[
     for c, name in enumerate(tables.classes):
         forms = sorted(members[name], key=lambda h: (-belief.marginal[h], tables.causes[h]))
         cause = book.causes[tables.causes[forms[0]]]
-        pro, con = explain.reasons(belief, forms[0]) if explained else ([], [])
+        pro, con = explain.reasons(belief, weighed, forms[0]) if weighed else ([], [])
         variants = tuple((tables.causes[h], float(belief.marginal[h])) for h in forms)
         ranked.append(
             Ranked(

@@ -3,19 +3,32 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import log
 
 import numpy as np
 
-from playbook.engine.belief import Belief, group_sizes, posterior, told_signals
+from playbook.engine.belief import Belief, exponents, group_sizes, posterior, told_signals
 from playbook.engine.tables import Tables
 from playbook.engine.value import exponent
 from playbook.findings import Evidence
 
-# A log ratio (nats, after discount) below this says too little to be called a reason.
-REASON = 0.25
-# An observation that makes a cause e**1.5 = 4.5 times less likely than the background counts as ruling out.
+# What an observation must do to the odds of a cause against its rivals (nats, as it enters the posterior) to be called
+# a reason: a factor below 3 is "not worth more than a bare mention" (Kass and Raftery 1995).
+REASON = log(3)
+# An objection is told from 2 on: a word such as `usually` leaves a third to all other outcomes, so what speaks against
+# a cause is bounded where what speaks for it is not.
+OBJECTION = log(2)
+# How a run is set up is shared by many incidents: it must tell more than what was seen of the fault.
+CIRCUMSTANCE = log(4)
+# What the book does not link to the cause is a reason only where the view of the whole class is clear: as clear as two
+# reasons. So is a circumstance that says in what trainings a fault is met (its weight is below 1).
+CLEAR = 2 * REASON
+# An observation that makes a cause e**1.5 = 4.5 times less likely against its rivals counts as ruling out, where the
+# cause would have been plausible without it and is not with it.
 RULED_OUT = -1.5
-IMPLAUSIBLE = 0.02
+PLAUSIBLE = 0.02
+# What is impossible is worth telling of a less plausible cause too: nobody need think of it again.
+PLAUSIBLE_ENOUGH = 0.005
 # Between near equals every trifle changes who is first: an observation that puts the other ahead by this factor is told
 # before one that only tips the scales.
 CLEARLY = 1.5
@@ -23,7 +36,8 @@ CLEARLY = 1.5
 
 @dataclass(frozen=True, slots=True)
 class Reason:
-    """One piece of evidence and its weight for a cause: nats, positive speaks for it."""
+    """One piece of evidence and its weight for a cause against the causes of other classes: nats, positive speaks for
+    it."""
 
     signal: str
     state: str
@@ -51,14 +65,56 @@ class Tipping:
     chance: float
 
 
-def reasons(belief: Belief, cause: int) -> tuple[list[Reason], list[Reason]]:
-    """(for, against), strongest first."""
-    column = belief.ratios[:, cause]
-    telling = [(belief.used[k], float(column[k])) for k in np.flatnonzero(np.abs(column) >= REASON)]
-    rows = [Reason(e.signal, e.state, weight, e.because) for e, weight in telling]
-    pro = sorted((r for r in rows if r.weight >= REASON), key=lambda r: (-r.weight, r.signal))
-    con = sorted((r for r in rows if r.weight <= -REASON), key=lambda r: (r.weight, r.signal))
-    return pro, con
+@dataclass(frozen=True)
+class Weighed:
+    """What each observation of a belief does to each cause, and what it would need to be told.
+
+    weights  float64[e, h], the log ratio to the mean over the causes of all other classes, weighed by how common they
+             are. The background would not do: it is no cause's, and where the causes of the book show an outcome more
+             often than it says, the outcome would speak for each of them
+    needed   float64[e, h], the weight from which it is a reason for the cause
+    """
+
+    weights: np.ndarray
+    needed: np.ndarray
+
+    @property
+    def objects(self) -> np.ndarray:
+        """bool[e, h]: it is an objection to the cause."""
+        return np.asarray(-self.weights >= self.needed - REASON + OBJECTION)
+
+
+def weigh(tables: Tables, belief: Belief) -> Weighed:
+    power = exponents(tables, belief.used)[:, None]
+    likelihoods = np.exp(belief.ratios / power) * tables.prior
+    own = np.add.reduceat(likelihoods, tables.class_start, axis=1)
+    share = np.add.reduceat(tables.prior, tables.class_start)
+    rivals = (own.sum(axis=1, keepdims=True) - own) / np.maximum(1 - share, 1e-12)
+    sizes = np.diff(np.append(tables.class_start, len(tables.causes)))
+    weights = belief.ratios - power * np.log(np.maximum(np.repeat(rivals, sizes, axis=1), 1e-300))
+    linked = tables.linked[:, [tables.signals.index(e.signal) for e in belief.used]].T
+    least = np.array([reason_from(tables, e.signal) for e in belief.used])
+    return Weighed(weights, np.where(linked, least[:, None], CLEAR))
+
+
+def reasons(belief: Belief, weighed: Weighed, cause: int) -> tuple[list[Reason], list[Reason]]:
+    """(for, against), strongest first: only what somebody who knows the cause would call a reason."""
+    column = weighed.weights[:, cause]
+
+    def rows(chosen: np.ndarray) -> list[Reason]:
+        found = []
+        for k in np.flatnonzero(chosen[:, cause]):
+            item = belief.used[k]
+            found.append(Reason(item.signal, item.state, float(column[k]), item.because))
+        return sorted(found, key=lambda r: (-abs(r.weight), r.signal))
+
+    return rows(weighed.weights >= weighed.needed), rows(weighed.objects)
+
+
+def reason_from(tables: Tables, signal: str) -> float:
+    """The weight from which a signal that is linked to a cause is a reason for it."""
+    weight = tables.circumstances.get(signal)
+    return REASON if weight is None else CIRCUMSTANCE if weight == 1 else CLEAR
 
 
 def contradiction(belief: Belief, cause: int) -> float:
@@ -68,21 +124,25 @@ def contradiction(belief: Belief, cause: int) -> float:
     return con / pro if pro > 0 else float(con > 0)
 
 
-def ruled_out(tables: Tables, belief: Belief, most: int = 6) -> list[RuledOut]:
-    """Causes that all other evidence would have kept, strongest first."""
+def ruled_out(tables: Tables, belief: Belief, weighed: Weighed, most: int = 6) -> list[RuledOut]:
+    """Causes that one observation brought down, most plausible first: a hard fact, or one that the book links."""
     if not belief.used:
         return []
-    worst = belief.ratios.argmin(axis=0)
-    drop = belief.ratios.min(axis=0)
+    hard = np.zeros(belief.ratios.shape, bool)
+    for k, item in enumerate(belief.used):
+        hard[k, list(tables.excluded.get((item.signal, item.state), ()))] = True
+    drop = np.where(hard | (weighed.objects & (weighed.weights <= RULED_OUT)), belief.ratios, 0.0)
+    worst, drop = drop.argmin(axis=0), drop.min(axis=0)
     without = np.log(tables.prior) + belief.ratios.sum(axis=0) - drop
-    found = []
-    for h in np.argsort(-without, kind="stable"):
-        if belief.marginal[h] < IMPLAUSIBLE and drop[h] <= RULED_OUT:
-            item = belief.used[int(worst[h])]
-            hard = int(h) in tables.excluded.get((item.signal, item.state), ())
-            found.append(RuledOut(tables.causes[h], item.signal, item.state, hard))
-        if len(found) == most:
-            break
+    candidates = np.flatnonzero((drop < 0) & (belief.marginal < PLAUSIBLE))
+    found: list[RuledOut] = []
+    for h in sorted(candidates, key=lambda h: (-without[h], h))[: 2 * most]:
+        item = belief.used[worst[h]]
+        # The sum above leaves the group discounts as they are: only a real posterior may be promised.
+        before = posterior(tables, (e for e in belief.used if e is not item))
+        impossible = bool(hard[worst[h], h])
+        if before.marginal[h] >= (PLAUSIBLE_ENOUGH if impossible else PLAUSIBLE) and len(found) < most:
+            found.append(RuledOut(tables.causes[h], item.signal, item.state, impossible))
     return found
 
 

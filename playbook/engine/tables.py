@@ -51,6 +51,7 @@ class Tables:
     class_start int[c], first cause of each class (for np.add.reduceat)
     couples     {(i, j): weight} authored pairs, i < j
     told_by     {k: other columns that say as much}
+    circumstances {signal: its weight}, of how the run is set up: it tells where a fault is met and not that it is there
     """
 
     causes: tuple[str, ...]
@@ -69,6 +70,7 @@ class Tables:
     excluded: dict[tuple[str, str], tuple[int, ...]]  # (signal, outcome) -> causes that it rules out
     couples: dict[tuple[int, int], float]
     told_by: dict[int, frozenset[int]]
+    circumstances: dict[str, float]
 
     def column(self, signal: str, outcome: str) -> int | None:
         """Index k of an outcome; None where the book has no such signal or outcome."""
@@ -144,6 +146,7 @@ def compile_book(book: Book, learned: Counts | None = None) -> Tables:
         excluded=excluded,
         couples=_couples(causes, index),
         told_by=_told_by(signals, columns, outcomes),
+        circumstances={s.id: s.weight for s in signals if s.circumstance},
     )
 
 

@@ -177,6 +177,11 @@ class Signal(Entry):
             raise ValueError(f"outcomes {extra} are not among {sorted(known)}")
         return self
 
+    @property
+    def circumstance(self) -> bool:
+        """Whether it is about how the run is set up and not about the fault."""
+        return self.kind == "config" or self.group.startswith("context-")
+
     def outcome(self, text: object) -> str | None:
         """The outcome that a person's words mean: the outcome itself, or one whose synonym is among the words."""
         if text is True or text is False:

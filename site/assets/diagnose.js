@@ -16,7 +16,6 @@
   const side = root.querySelector(".dg-causes");
   const verdict = root.querySelector(".dg-verdict");
   const trail = root.querySelector(".dg-trail");
-  const REASON = 0.25; // nats: below this an observation is no reason
   const SHOWN = 6; // causes
   const TRIED = "tried"; // a move that is no answer: a repair that did not help
   const MENDED = "mended"; // a repair that did; both have the fix as their state
@@ -193,7 +192,7 @@
     d.causes.slice(0, SHOWN).forEach((c, place) => {
       const below = [];
       if (place < 3) {
-        const [pro, con] = engine.reasons(d.belief, c.index, REASON);
+        const [pro, con] = engine.reasons(tables, d.belief, c.index);
         [[say.for, pro], [say.against, con]].forEach(([word, rows]) => {
           if (rows.length) below.push(`${word}: ${rows.slice(0, 3).map((r) => `${texts.signals[r.signal].title} = ${r.state}`).join("; ")}`);
         });

@@ -141,6 +141,7 @@
       unknown: mass[mass.length - 1],
       byClass: tables.members.map((hs) => hs.reduce((sum, h) => sum + marginal[h], 0)),
       ratios,
+      weights,
       used,
     };
   }
@@ -396,12 +397,23 @@
       .map((row) => row[4]);
   }
 
-  // (for, against) of one cause, strongest first: [{signal, state, weight}], weight in nats.
-  function reasons(belief, index, least) {
-    const rows = belief.used.map((e, k) => ({ signal: e.signal, state: e.state, weight: belief.ratios[k][index] }));
+  // (for, against) of one cause, strongest first: [{signal, state, weight}], weight in nats against the causes of all
+  // other classes. Only what somebody who knows the cause would call a reason.
+  function reasons(tables, belief, index) {
+    const { k, prior, classOf } = tables;
+    const rival = classOf.map((c) => c !== classOf[index]);
+    const share = prior.reduce((sum, p, h) => sum + (rival[h] ? p : 0), 0);
+    const rows = belief.used.map((e, at) => {
+      const signal = tables.signals.get(e.signal);
+      const others = belief.ratios[at].reduce((sum, x, h) => sum + (rival[h] ? prior[h] * Math.exp(x / belief.weights[at]) : 0), 0);
+      const mean = Math.max(others / Math.max(share, 1e-12), 1e-300);
+      const weight = belief.ratios[at][index] - belief.weights[at] * Math.log(mean);
+      return { signal: e.signal, state: e.state, weight, needed: signal.linked.includes(index) ? signal.reasonFrom : k.clear };
+    });
+    const strongest = (a, b) => Math.abs(b.weight) - Math.abs(a.weight) || byName(a.signal, b.signal);
     return [
-      rows.filter((r) => r.weight >= least).sort((a, b) => b.weight - a.weight),
-      rows.filter((r) => r.weight <= -least).sort((a, b) => a.weight - b.weight),
+      rows.filter((r) => r.weight >= r.needed).sort(strongest),
+      rows.filter((r) => -r.weight >= r.needed - k.reason + k.objection).sort(strongest),
     ];
   }
 

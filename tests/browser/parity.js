@@ -1,5 +1,5 @@
 // Standard input: {tables, moments: [{evidence, closed, clusters, size}]}. Standard output: what the browser's engine says
-// of every moment: {marginal, byClass, unknown, next, rate, plan, decided, why, healthy, firstAid, fixes, top, trial}.
+// of every moment: {marginal, byClass, unknown, next, rate, plan, decided, why, healthy, firstAid, fixes, top, reasons, trial}.
 "use strict";
 const path = require("path");
 const engine = require(process.argv[2]);
@@ -23,6 +23,7 @@ process.stdin.on("end", () => {
       firstAid: d.firstAid,
       fixes: d.fixes,
       top: d.causes.slice(0, 5).map((c) => [c.id, c.probability]),
+      reasons: d.causes.slice(0, 3).map((c) => engine.reasons(tables, d.belief, c.index).map((rows) => rows.map((r) => [r.signal, r.weight]))),
       coupled: d.coupled,
       trial: d.healthy ? null : trial(tables, d.belief, d.plan, m.size),
     };

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from playbook.engine import advice, belief, diagnosis, trial, value
+from playbook.engine import advice, belief, diagnosis, explain, trial, value
 from playbook.engine.tables import IMPOSSIBLE, SHAPE, Tables
 from playbook.faces.pages.shelf import Shelf
 from playbook.knowledge.entries import HOW_OFTEN
@@ -36,6 +36,9 @@ def constants() -> dict[str, Any]:
         "certain": diagnosis.CERTAIN,
         "contradicted": diagnosis.CONTRADICTED,
         "unusual": diagnosis.UNUSUAL,
+        "reason": explain.REASON,
+        "objection": explain.OBJECTION,
+        "clear": explain.CLEAR,
         "idleGain": diagnosis.IDLE_GAIN,
         "idleRate": diagnosis.IDLE_RATE,
         "minutesPerGpuHour": value.MINUTES_PER_GPU_HOUR,
@@ -98,6 +101,8 @@ def numbers(book: Book, tables: Tables) -> dict[str, Any]:
                 "rows": rows,
                 "cells": cells,
                 "toldBy": _told_by(tables, where),
+                "reasonFrom": explain.reason_from(tables, name),
+                "linked": [h for h in range(len(tables.causes)) if tables.linked[h, tables.signals.index(name)]],
             }
         )
     fixes = [
@@ -189,7 +194,9 @@ def texts(shelf: Shelf) -> dict[str, Any]:
         "together": w("Two at once"),
         "notKnown": w("not known"),
         "tryTitle": w("Or try it at once"),
-        "tryLine": w("works with {chance}, takes {minutes} min; expected {tried} min in all, {asked} when asking first"),
+        "tryLine": w(
+            "works with {chance}, takes {minutes} min; expected {tried} min in all, {asked} when asking first"
+        ),
         "itMended": w("it mended it"),
         "itDidNot": w("it did not"),
         "inVain": w("did not help"),

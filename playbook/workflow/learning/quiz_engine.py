@@ -12,7 +12,7 @@ import numpy as np
 
 from playbook.engine import value
 from playbook.engine.belief import posterior
-from playbook.engine.explain import reasons
+from playbook.engine.explain import reasons, weigh
 from playbook.engine.value import RunSize
 from playbook.knowledge.entries import SHAPE, Figure
 from playbook.workflow.cases import CaseFile, has_outcome, read_case, start
@@ -127,7 +127,7 @@ def chance(ground: Ground, spec: Spec) -> Card | None:
     members = [h for h, c in enumerate(tables.class_of) if c == name]
     engine = float(belief.marginal[members].sum())
     is_true = float(name in {tables.class_of[h] for h in truth})
-    pro, con = reasons(belief, asked)
+    pro, con = reasons(belief, weigh(tables, belief), asked)
     told = "; ".join(f"{r.signal} = {r.state}" for r in [*pro[:2], *con[:1]])
     cause = ground.causes[tables.causes[asked]]
     real = ground.causes[tables.causes[max(truth, key=lambda h: belief.marginal[h])]]
