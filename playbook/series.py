@@ -34,6 +34,7 @@ class Series:
     lines   int64[n], line in the file (from 1), or None where the format has no lines
     rank    None for a value that the job logged once for all ranks
     raw     the name in the file
+    seams   rows at which another file of the run begins
     """
 
     metric: str
@@ -43,6 +44,7 @@ class Series:
     lines: np.ndarray | None
     origin: Origin
     raw: str = ""
+    seams: tuple[int, ...] = ()
 
     def __len__(self) -> int:
         return len(self.values)

@@ -131,6 +131,14 @@ def test_a_scene_keeps_every_bit(values: list[float], steps: list[int], text: st
     assert again.events == run.events and again.config == run.config and got.raw == text
 
 
+def test_a_scene_keeps_where_a_file_begins() -> None:
+    steps = np.arange(2000)
+    series = Series("loss", None, steps, 3.0 - steps / 1e3, None, Origin("a .. b", None, "csv"), "loss", (700, 1300))
+    again = scene.thaw(scene.freeze(scene.thin(Run({("loss", None): series}), 1900, 20, 16))).series["loss", None]
+    assert len(again) < 200 and [int(again.steps[row]) for row in again.seams] == [700, 1300]
+    assert [int(again.steps[row - 1]) for row in again.seams] == [699, 1299]
+
+
 SCENE = scene.freeze(spiked(120, 90))
 
 

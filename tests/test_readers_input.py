@@ -173,6 +173,38 @@ def test_parts_of_one_run_are_joined(tmp_path: Path) -> None:
     assert read([tmp_path]).get("loss").steps.tolist() == [0, 1, 2, 3, 4, 4, 5, 6, 7, 8, 9]
 
 
+def parts(folder: Path, **bounds: tuple[int, int, float]) -> list[int]:
+    """Files of a loss from one step to another, that comes down from a first value; the steps as they are read."""
+    for name, (start, stop, first) in bounds.items():
+        losses = first - 0.02 * np.arange(stop - start)
+        write(folder / f"{name}.jsonl", rows(*losses.tolist(), start=start))
+    loss = read([folder]).get("loss")
+    assert loss is not None and len(loss.seams) == len(bounds) - 1
+    return [int(loss.steps[row]) for row in (0, *loss.seams)]
+
+
+def test_parts_are_joined_by_their_steps_and_not_by_their_names(tmp_path: Path) -> None:
+    assert parts(tmp_path / "a", b_before=(0, 100, 9.0), a_after=(100, 140, 7.0)) == [0, 100]
+    assert parts(tmp_path / "b", z=(0, 100, 9.0), y=(90, 150, 7.2), x=(150, 190, 6.0)) == [0, 90, 150]
+    read_after_first = [tmp_path / "a/a_after.jsonl", tmp_path / "a/b_before.jsonl"]
+    assert read(read_after_first).get("loss").seams == (100,)
+
+
+def test_parts_stay_in_their_order_where_a_counter_begins_again(tmp_path: Path) -> None:
+    # the second file goes on with the loss of the first one
+    assert parts(tmp_path / "a", log1=(500, 600, 9.0), log2=(0, 100, 7.0)) == [500, 0]
+    # and here it is the beginning
+    assert parts(tmp_path / "b", log1=(500, 600, 4.0), log2=(0, 100, 9.0)) == [0, 500]
+
+
+def test_what_files_tell_comes_in_the_order_of_their_steps(tmp_path: Path) -> None:
+    for name, start in (("b.log", 0), ("a.log", 100)):
+        lines = [f"iteration {start + i}/ 1000 | lm loss: {5.0 - 0.01 * (start + i):.4E} |" for i in range(50)]
+        write(tmp_path / name, "\n".join([*lines, f"RuntimeError: CUDA error: of {name}"]) + "\n")
+    told = [Path(e.origin.path).name for e in read([tmp_path]).events]
+    assert told == ["b.log", "a.log"]
+
+
 def test_checkpoints_that_carry_the_log_so_far_are_one_curve(tmp_path: Path) -> None:
     history = [{"step": i, "loss": 3.0 - i / 10} for i in range(1, 9)]
     for upto in (4, 8):

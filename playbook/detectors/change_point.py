@@ -57,8 +57,9 @@ def look(shared: Shared) -> Scan:
 def _resume(shared: Shared, loss: Curve, begin: Onset, low: float) -> list[Finding]:
     for seg in reversed(shared.segments[1:]):
         step = int(loss.steps[seg.lo])
-        if seg.kind in ("resume", "counter") and low <= step <= begin.step:
-            text = f"the run was resumed at step {step}, {begin.step - step} steps before the onset"
+        if seg.kind in ("resume", "counter") and low <= step <= begin.step and seg.by != "rate":
+            what = "another file of the run begins" if seg.by == "file" else "the run was resumed"
+            text = f"{what} at step {step}, {begin.step - step} steps before the onset"
             return [
                 finding(NAME, "resume", loss, seg.lo, text, 0.9, numbers={"steps_before": float(begin.step - step)})
             ]
@@ -72,7 +73,7 @@ def _resume(shared: Shared, loss: Curve, begin: Onset, low: float) -> list[Findi
 def _unbroken(shared: Shared, loss: Curve, begin: Onset, found: list[Finding]) -> Finding | None:
     """The log holds the run from its first step to the onset in one piece. A job may go on without a trace, though."""
     first = int(loss.steps[0])
-    one_piece = len(shared.segments) < 2 and not loss.mixed and not shared.events("resume")
+    one_piece = len(shared.segments) < 2 and not loss.mixed and not shared.events("resume") and not loss.series.seams
     if not one_piece or first > 2 * loss.spacing or any(f.kind == "resume" for f in found):
         return None
     text = f"the steps run on from step {first} to the onset at step {begin.step} without a restart in the log"

@@ -158,7 +158,9 @@ def _told(shared: Shared, line: np.ndarray, x: np.ndarray, at: int, change: floa
     final = float(np.median(x[-max(8, min(64, len(x) // 10)) :])) - before
     text = f"loss goes from {n(old)} to {n(new)} at step {step} and stays ({z:.0f} sigma of the level)"
     if change > 0:
-        sure = _sure(change, final, shared.lr_restarts(step, 200.0))
+        came_down = final < 0.6 * change
+        restarts = shared.lr_restarts(step, 200.0, None if came_down else new)
+        sure = _sure(change, came_down, restarts)
         if shared.near_epoch(step) or shared.no_measure or not shared.domain.log:
             sure = MENTION
     else:
@@ -167,9 +169,8 @@ def _told(shared: Shared, line: np.ndarray, x: np.ndarray, at: int, change: floa
     return finding(NAME, "up" if change > 0 else "down", loss, index, text, sure, numbers=numbers)
 
 
-def _sure(change: float, final: float, restarts: bool) -> float:
+def _sure(change: float, came_down: bool, restarts: bool) -> float:
     """How sure a rise is a fault: by its size, and by whether the loss comes down again as after a planned change."""
-    came_down = final < 0.6 * change
     if change < SWITCH or (restarts and (came_down or change < BIG)):
         return MENTION
     return 0.85 if change >= BIG else 0.72

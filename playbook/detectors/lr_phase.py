@@ -20,7 +20,8 @@ import numpy as np
 
 from playbook.detectors import stats
 from playbook.detectors.onset import Onset, onset_of
-from playbook.detectors.shared import LEAP, Shared, answer, blind, finding
+from playbook.detectors.shared import Shared, answer, blind, finding
+from playbook.detectors.stats.rate import LEAP
 from playbook.findings import Scan
 
 NAME = "lr_phase"

@@ -1,10 +1,11 @@
 """What a restart of the steps did to the loss: a clean resume, a jump, a fresh start, a second writer.
 
 What it sees
-    Each place where the steps go back, or an event tells of a resume. The first rows behind it are compared with
-    the rows of a lower step that they continue: `clean`, `jump` (above them), `to-initial` (back at the first loss
-    of all). A segment that begins where the run began is `restart-from-init`; one that repeats the values of the
-    same steps is `two-writers`; one that repeats the noise of other steps is `repeated-samples`. Where the last steps
+    Each place where the steps go back, an event tells of a resume, another file of the run begins, or the learning
+    rate goes back to the beginning of its course in the middle of it. The first rows behind it are compared with the
+    rows of a lower step that they continue: `clean`, `jump` (above them), `to-initial` (back at the first loss of
+    all). A segment that begins where the run began is `restart-from-init`; one that repeats the values of the same
+    steps is `two-writers`; one that repeats the noise of other steps is `repeated-samples`. Where the last steps
     before the end were trained again, rows are compared with themselves: `same-batches` or `other-batches` at the same
     steps by the noise of the rows, `update-differs` where the first row is the same and the next ones are not.
 Why it matters
@@ -13,7 +14,7 @@ Why it matters
     what then departs is what the update is made of. Told only where gradient norm and learning rate are the same, too,
     so that the moments remain (D2-res-4).
 Blind when
-    No loss was logged, or nothing tells of a resume: the log begins with it, or was written to a new file.
+    No loss was logged, or nothing tells of a resume: the log begins with it.
 Easily mistaken for
     Several runs in one file, a counter that begins again each epoch, a rollback after a fault (the replaced tail is
     worse, not better), a warm-up of the learning rate after the resume.
@@ -27,7 +28,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from playbook.detectors import stats
-from playbook.detectors.shared import MENTION, Shared, answer, blind, finding
+from playbook.detectors.shared import DOUBTFUL, MENTION, Shared, answer, blind, finding
 from playbook.detectors.stats.curve import Curve, at_steps
 from playbook.detectors.stats.segments import Segment, overlap
 from playbook.findings import Finding, Scan
@@ -44,6 +45,7 @@ BEFORE, AFTER, LATER = 32, 8, 64  # rows compared
 Z = 5.0  # of the difference of the two medians
 RISE = math.log(1.03)
 LARGE = math.log(1.2)
+SWITCH, PLAN = math.log(1.6), 100  # a planned switch of the data stays below it, and steps to what tells of one
 NEAR_FIRST = 0.1  # relative distance to the first loss of all that counts as being back there
 ECHO_ROWS, ECHO, ECHO_SHORT = 32, 0.75, 0.9  # correlation of the noise with that of other steps, long and short
 PAIRS, PAIRS_MOST = 6, 64  # steps trained twice that are compared
@@ -62,9 +64,10 @@ def look(shared: Shared) -> Scan:
         found.append(finding(NAME, "two-writers", loss, 0, text, 0.6))
     for seg in shared.segments[1:]:
         found += _judged(shared, seg)
-    if not found and len(shared.segments) < 2:
+    restarts = sum(seg.by != "rate" for seg in shared.segments[1:])
+    if not found and not restarts:
         return blind(NAME, "no restart of the steps and no resume event in this run")
-    return answer(NAME, found, f"{len(shared.segments) - 1} restarts")
+    return answer(NAME, found, f"{restarts} restarts")
 
 
 def _judged(shared: Shared, seg: Segment) -> list[Finding]:
@@ -90,18 +93,18 @@ def _judged(shared: Shared, seg: Segment) -> list[Finding]:
     numbers |= {"rise": change.rise, "times": change.after / change.before if change.before else 0.0}
     if found := _back_at_first(shared, seg, own, change, numbers):
         return [found]
-    out = [_level(shared, own, change, numbers)]
+    out = _level(shared, seg, own, change, numbers)
     if pairs is not None:
         if found := _other_update(shared, seg, index, pairs, numbers):
             out.append(found)
         out += _batches(loss, index, pairs)
-    if echo := _echo(shared, seg, own):
+    if echo := None if seg.by == "rate" else _echo(shared, seg, own):
         lag, strength = echo
-        text = (
-            f"the noise after the resume at step {step} repeats that of {lag} steps before (correlation {strength:.2f})"
-        )
+        text = f"{_where(seg, step)} the noise repeats that of {lag} steps before (correlation {strength:.2f})"
         more = {**numbers, "lag": float(lag), "correlation": strength}
-        out.append(finding(NAME, "repeated-samples", loss, index, text, 0.75, numbers=more))
+        # a file an epoch, each in the order of the first, repeats itself, too
+        sure = 0.75 if seg.by in ("steps", "event") else DOUBTFUL
+        out.append(finding(NAME, "repeated-samples", loss, index, text, sure, numbers=more))
     return out
 
 
@@ -151,26 +154,58 @@ def _back_at_first(
     if not (came_down and near and change.rise > LARGE):
         return None
     n = stats.number
-    text = (
-        f"after the resume at step {int(loss.steps[own[0]])} the loss is {n(change.after)}, near its first {n(first)}"
-    )
+    text = f"{_where(seg, int(loss.steps[own[0]]))} the loss is {n(change.after)}, near its first {n(first)}"
     return finding(NAME, "to-initial", loss, int(own[0]), f"{text} (before {n(change.before)})", 0.93, numbers=numbers)
 
 
-def _level(shared: Shared, own: np.ndarray, change: Change, numbers: dict[str, float]) -> Finding:
+def _level(shared: Shared, seg: Segment, own: np.ndarray, change: Change, numbers: dict[str, float]) -> list[Finding]:
     """Whether the loss goes on at its level or jumps above it."""
     loss = shared.loss
     assert loss is not None
     n, index, step = stats.number, int(own[0]), int(loss.steps[own[0]])
     rise, z = change.rise, change.z
+    where = _where(seg, step)
     if z > Z and rise > RISE and (rise > LARGE or z > 2 * Z or rise > math.log(1.06)):
-        text = f"after the resume at step {step} the loss is {n(change.after)}, before it {n(change.before)}"
+        text = f"{where} the loss is {n(change.after)}, before it {n(change.before)}"
         sure = 0.9 if rise > LARGE and z > 2 * Z else 0.76 if change.rows >= 4 else 0.65
+        if seg.by in ("file", "rate"):
+            sure = min(sure, _unsaid(shared, own, change))
         if shared.no_measure or not shared.domain.log:
             sure = min(sure, MENTION)
-        return finding(NAME, "jump", loss, index, f"{text} ({z:.0f} sigma)", sure, numbers=numbers)
-    text = f"after the resume at step {step} the loss goes on at {n(change.after)} (before {n(change.before)})"
-    return finding(NAME, "clean", loss, index, text, 0.9 if len(own) >= 3 else 0.6, numbers=numbers)
+        return [finding(NAME, "jump", loss, index, f"{text} ({z:.0f} sigma)", sure, numbers=numbers)]
+    if seg.by == "rate":
+        return []  # a new stage by plan, as far as the loss tells
+    text = f"{where} the loss goes on at {n(change.after)} (before {n(change.before)})"
+    return [finding(NAME, "clean", loss, index, text, 0.9 if len(own) >= 3 else 0.6, numbers=numbers)]
+
+
+def _where(seg: Segment, step: int) -> str:
+    if seg.by == "file":
+        return f"where another file of the run begins at step {step}"
+    if seg.by == "rate":
+        return f"where the learning rate begins its course again at step {step}"
+    return f"after the resume at step {step}"
+
+
+def _unsaid(shared: Shared, own: np.ndarray, change: Change) -> float:
+    """The most that a jump is trusted where no event and no step that goes back says that the run was resumed."""
+    loss = shared.loss
+    assert loss is not None
+    step = int(loss.steps[own[0]])
+    if change.z <= 2 * Z or shared.lr_restarts(step, 200.0, change.after):
+        return MENTION
+    if change.rise < SWITCH and any(shared.changes(metric, step) for metric in ("seq_len", "batch_size")):
+        return MENTION
+    told = any(e.step is not None and abs(e.step - step) <= PLAN for e in shared.events("data", "stage", "mixture"))
+    if change.rise < SWITCH and (told or shared.near_epoch(step)):
+        return DOUBTFUL
+    if change.rise > LARGE:
+        return 0.8
+    # a smaller one that goes away again, where the rate says the same, is no new level of new data
+    later = shared.domain.x(loss.values[own[2 * LATER : 4 * LATER]])
+    expected = math.log(change.before) if shared.domain.log else 0.0
+    relaxes = len(later) >= LATER and float(np.median(later)) < expected + 0.3 * change.rise
+    return 0.76 if relaxes and step in shared.begins_anew else DOUBTFUL
 
 
 def _other_update(shared: Shared, seg: Segment, index: int, pairs: Pairs, numbers: dict[str, float]) -> Finding | None:

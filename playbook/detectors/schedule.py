@@ -2,9 +2,9 @@
 
 What it sees
     `leaves`: another value for a step that was trained before, or a break in its course: at a restart of the steps,
-    or upwards without a pattern, or a rise beyond all that it was after it had come down. `follows` where the whole
-    course is smooth, goes down in steps, or restarts evenly. At a restart of the steps also `not-restored` or
-    `restored`: what it was at the same steps before.
+    back to the beginning of the course, or upwards without a pattern, or a rise beyond all that it was after it had
+    come down. `follows` where the whole course is smooth, goes down in steps, or restarts evenly. At a restart of the
+    steps also `not-restored` or `restored`: what it was at the same steps before.
 Why it matters
     A scheduler that is not restored, stepped twice, or set for another number of steps shows here exactly, without
     any statistics (D2-res-3, D0-sym-4).
@@ -21,8 +21,9 @@ import math
 import numpy as np
 
 from playbook.detectors import stats
-from playbook.detectors.shared import LEAP, Shared, answer, blind, finding
+from playbook.detectors.shared import Shared, answer, blind, finding
 from playbook.detectors.stats.curve import Curve
+from playbook.detectors.stats.rate import LEAP
 from playbook.findings import Finding, Scan
 
 NAME = "schedule"
@@ -127,7 +128,9 @@ def _breaks(shared: Shared, lr: Curve) -> list[Finding]:
     sudden = (
         (np.abs(change) > BREAK) & (np.abs(change) > 4.0 * np.minimum(before, after)) & (np.abs(change) > 2.0 * before)
     )
-    at = np.flatnonzero(sudden)
+    anew = set(shared.begins_anew)
+    again = np.flatnonzero(np.isin(lr.steps[index[1:]], list(anew)) & (change != 0))
+    at = np.union1d(np.flatnonzero(sudden), again)
     at = at[at >= 2]
     resumes = [seg for seg in shared.segments if seg.kind in ("resume", "counter")]
     marks = np.array([_start(shared, seg.lo) for seg in resumes], dtype=np.int64)
@@ -141,14 +144,17 @@ def _breaks(shared: Shared, lr: Curve) -> list[Finding]:
         step = int(lr.steps[row])
         resumed = len(marks) > 0 and bool(np.min(np.abs(marks - step)) <= 3 * lr.spacing)
         up = change[k] > 0
-        if not resumed and (not up or planned):
+        if not resumed and step not in anew and (not up or planned):
             continue
         if not resumed and k >= len(change) - 1:
             continue  # the last row alone proves nothing
         factor = math.exp(min(float(change[k]), 500.0))
         n = stats.number
         text = f"learning rate goes from {n(math.exp(float(x[k])))} to {n(math.exp(float(x[k + 1])))} at step {step}"
-        text += ", right after a resume" if resumed else ", against its course so far"
-        sure = 0.88 if resumed else 0.6
+        if step in anew:
+            text += " and begins its course again"
+        else:
+            text += ", right after a resume" if resumed else ", against its course so far"
+        sure = 0.88 if resumed or step in anew else 0.6
         out.append(finding(NAME, "leaves", lr, row, text, sure, numbers={"factor": factor}))
     return out[:10]

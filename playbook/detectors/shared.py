@@ -17,8 +17,9 @@ import numpy as np
 
 from playbook.detectors import stats
 from playbook.detectors.stats import excursions as excursions_of
+from playbook.detectors.stats import rate
 from playbook.detectors.stats.curve import Curve, Domain, domain, fold, of_ranks
-from playbook.detectors.stats.segments import Segment, lineages, segments, usable
+from playbook.detectors.stats.segments import By, Segment, lineages, segments, usable
 from playbook.findings import Finding, Scan
 from playbook.series import Event, Run, Series
 
@@ -29,7 +30,8 @@ Needs = tuple[str | tuple[str, ...], ...]
 INCIDENT, DOUBTFUL, MENTION = 0.7, 0.6, 0.4
 NOTICED = 0.5  # below it a finding is a mention
 ANEW = 4.0  # times the noise of the later rows: the first ones of a running mean
-LEAP = 1.5  # times the highest learning rate so far: no schedule restarts that high
+FILES = 16  # parts of a run
+REACH, LIFTED = 64, 1.25  # rows behind a restart of the learning rate, and times the level of the last time
 
 
 # Raw names: a KL between two policies, and the loss of a generator or a discriminator.
@@ -104,8 +106,26 @@ class Shared:
     def segments(self) -> list[Segment]:
         if self.loss is None:
             return []
-        marks = np.array(sorted({e.step for e in self.events("resume") if e.step is not None}), dtype=np.int64)
-        return segments(self.loss, self.domain, self.good, marks)
+        return segments(self.loss, self.domain, self.good, self._marks(self.loss))
+
+    def _marks(self, loss: Curve) -> dict[int, By]:
+        """Steps at which something else than the steps tells of a resume, the surest kind first."""
+        marks: dict[int, By] = dict.fromkeys(sorted({e.step for e in self.events("resume") if e.step}), "event")
+        seams = loss.series.seams
+        sizes = np.diff([0, *seams, len(loss.series)])
+        # many files, or files of one size, are a log that was cut into pieces
+        if len(seams) <= FILES and not (len(seams) > 1 and len(set(sizes[:-1].tolist())) == 1):
+            for row in seams:
+                marks.setdefault(int(loss.series.steps[row]), "file")
+        for step in self.begins_anew:
+            marks.setdefault(step, "rate")
+        return marks
+
+    @cached_property
+    def begins_anew(self) -> list[int]:
+        """Steps at which the learning rate goes back to the beginning of its course, in the middle of it."""
+        lr = self.curve("lr")
+        return [] if lr is None or lr.mixed else [int(lr.steps[row]) for row in rate.begins_anew(lr)[:FILES]]
 
     @cached_property
     def lineages(self) -> list[np.ndarray]:
@@ -234,24 +254,29 @@ class Shared:
             return False
         return bool(np.min(np.abs(self.epoch_starts - step)) <= 3 * self.loss.spacing)
 
-    def lr_restarts(self, step: int, steps: float) -> bool:
+    def changes(self, metric: str, step: int) -> bool:
+        """True where a setting that is logged takes another value at a step, or within five rows of it."""
+        curve = self.curve(metric)
+        if curve is None or len(curve) < 2:
+            return False
+        with np.errstate(invalid="ignore"):
+            moves = curve.steps[1:][np.diff(curve.values) != 0]
+        return len(moves) > 0 and bool(np.min(np.abs(moves - step)) <= 5 * curve.spacing)
+
+    def lr_restarts(self, step: int, steps: float, level: float | None = None) -> bool:
         """True where, in the `steps` before a step, the learning rate rises again after it had come down.
 
-        A first warm-up is no restart: a loss that jumps in it is at fault. Nor is a leap to more than ever before.
+        With a `level` of the loss behind it only where that is not far above what it was when the rate was last as
+        high: a warm restart goes back some way, and not beyond what was lost.
         """
-        lr = self.curve("lr")
-        if lr is None:
+        lr, loss = self.curve("lr"), self.loss
+        if lr is None or not rate.restarts(lr, step, steps):
             return False
-        at = lr.before(step + 2 * lr.spacing + 1)
-        near = at[lr.steps[at] >= step - max(steps, 4 * lr.spacing)]
-        if len(near) < 2:
-            return False
-        low = int(near[np.argmin(lr.values[near])])
-        lowest = max(float(lr.values[low]), 1e-12)
-        earlier, now = lr.values[at[at < low]], float(lr.values[near[-1]])
-        if not len(earlier) or now > LEAP * float(earlier.max()):
-            return False
-        return bool(now > 1.3 * lowest and earlier.max() > 1.1 * lowest)
+        if level is None or loss is None or not self.domain.log:
+            return True
+        last = rate.last_as_high(lr, step, step + REACH * loss.spacing)
+        rows = np.flatnonzero(self.good & (loss.steps <= last)) if last is not None else np.empty(0, dtype=np.int64)
+        return len(rows) < 3 or level <= LIFTED * float(np.median(loss.values[rows[-16:]]))
 
 
 def finding(name: str, kind: str, curve: Curve, index: int, because: str, confidence: float, **more: Any) -> Finding:

@@ -22,7 +22,8 @@ import math
 import numpy as np
 
 from playbook.detectors import spike, stats
-from playbook.detectors.shared import DOUBTFUL, LEAP, MENTION, NOTICED, Shared, answer, blind, finding
+from playbook.detectors.shared import DOUBTFUL, MENTION, NOTICED, Shared, answer, blind, finding
+from playbook.detectors.stats.rate import LEAP
 from playbook.findings import Finding, Scan
 
 NAME = "slow_climb"

@@ -119,7 +119,7 @@ def _health_explains(shared: Shared, e: Excursion) -> bool:
     """Whether something that healthy runs do lifts the loss like this, or another detector tells it."""
     loss = shared.loss
     came_down = e.recovered or e.final_rise < 0.25 * e.after_rise
-    restarts = loss is not None and shared.lr_restarts(int(loss.steps[e.start]), 100.0)
+    restarts = loss is not None and shared.lr_restarts(int(loss.steps[e.start]), 100.0, None if came_down else e.after)
     if restarts and (came_down or e.after_rise < RISE_BIG) and not e.broken:
         return True  # a warm restart
     if not e.lasting and shared.mean_of_epoch and shared.begins_epoch(e.peak):

@@ -136,7 +136,7 @@ def _drop(shared: Shared, curve: Curve, index: np.ndarray, x: np.ndarray, sign: 
     sure = 0.88 if low - high < math.log(0.7) else 0.75
     if smoothness < -0.85 and abs(float(np.max(-np.diff(blocks)))) < 0.3 * (high - low):
         sure = min(sure, MENTION)  # an even decline over the whole log, as of a running average
-    if _explained(shared, step):
+    if any(shared.changes(metric, step) for metric in ("batch_size", "seq_len")):
         sure = min(sure, MENTION)
     old, new = math.exp(sign * high), math.exp(sign * low)
     text = f"{curve.metric} goes from {stats.number(old)} to {stats.number(new)} at step {step}"
@@ -196,15 +196,3 @@ def _stalls(curve: Curve, index: np.ndarray, x: np.ndarray) -> Finding | None:
     text += f", from step {int(curve.steps[row])} on; a row takes {cost:.0%} longer on the average"
     numbers = {"share_of_rows": float(slow[begin:].mean()), "share_lost": cost / (1.0 + cost)}
     return finding(NAME, "drops", curve, row, text, 0.75, numbers=numbers)
-
-
-def _explained(shared: Shared, step: int) -> bool:
-    """True where batch size or sequence length changes at the step."""
-    for metric in ("batch_size", "seq_len"):
-        curve = shared.curve(metric)
-        if curve is None or len(curve) < 2:
-            continue
-        moves = curve.steps[1:][np.diff(curve.values) != 0]
-        if len(moves) and bool(np.min(np.abs(moves - step)) <= 5 * curve.spacing):
-            return True
-    return False

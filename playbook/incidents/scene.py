@@ -41,6 +41,8 @@ def _thin(series: Series, onset: int | None, around: int, buckets: int) -> Serie
     keep[[0, -1]] = True
     keep[series.restarts] = True
     keep[np.maximum(series.restarts - 1, 0)] = True
+    seams = np.array(series.seams, dtype=np.int64)
+    keep[seams] = keep[seams - 1] = True
     edges = np.linspace(0, n, buckets + 1).astype(int)
     for low, high in pairwise(edges):
         if high <= low:
@@ -51,7 +53,8 @@ def _thin(series: Series, onset: int | None, around: int, buckets: int) -> Serie
             keep[low + int(np.nanargmin(part))] = keep[low + int(np.nanargmax(part))] = True
     chosen = np.flatnonzero(keep)
     lines = None if series.lines is None else series.lines[chosen]
-    return replace(series, steps=series.steps[chosen], values=series.values[chosen], lines=lines)
+    places = tuple(np.searchsorted(chosen, seams).tolist())
+    return replace(series, steps=series.steps[chosen], values=series.values[chosen], lines=lines, seams=places)
 
 
 def freeze(run: Run, **told: Any) -> bytes:
@@ -70,6 +73,7 @@ def freeze(run: Run, **told: Any) -> bytes:
                     "steps": series.steps.tolist(),
                     "values": [v if math.isfinite(v) else repr(v) for v in series.values.tolist()],
                     "lines": None if series.lines is None else series.lines.tolist(),
+                    **({"seams": list(series.seams)} if series.seams else {}),
                 }
             )
         )
@@ -138,7 +142,11 @@ def _series(item: dict[str, Any]) -> Series:
     lines = None if item["lines"] is None else np.array(item["lines"], dtype=np.int64)
     if len(steps) != len(values) or (lines is not None and len(lines) != len(steps)):
         raise ValueError(f"series {item['metric']} has columns of different length")
-    return Series(str(item["metric"]), item["rank"], steps, values, lines, Origin(*item["origin"]), str(item["raw"]))
+    seams = tuple(int(row) for row in item.get("seams", ()))
+    if any(not 0 < row < len(steps) for row in seams):
+        raise ValueError(f"series {item['metric']} has a seam outside its rows")
+    origin = Origin(*item["origin"])
+    return Series(str(item["metric"]), item["rank"], steps, values, lines, origin, str(item["raw"]), seams)
 
 
 def points(runs: Iterable[Run]) -> int:

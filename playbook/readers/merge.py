@@ -1,11 +1,14 @@
 """What several files say about one job -> one Run.
 
-Two views of one curve (a CSV and a log) give the longer one; parts of one curve (a resumed job) are joined in file
-order; files of ranks become series of ranks; another run in the same folder is left out and named.
+Two views of one curve (a CSV and a log) give the longer one; parts of one curve (a resumed job) are joined by their
+first steps, in the order of the files where they cover the same steps or a counter begins again; files of ranks become
+series of ranks; another run in the same folder is left out and named.
 """
 
 from __future__ import annotations
 
+from dataclasses import replace
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -17,9 +20,12 @@ from playbook.series import Event, FileReport, Origin, Run, Series, Setting
 _SAME = 0.5  # share of the shorter file's steps that the other has too: above it the two cover the same stretch
 _EQUAL = 0.99  # share of common steps with equal values: above it the two are copies of one curve
 _IDENTITY = "loss"  # the metric by which two files are known as one run or two
+# A loss this near to where the file before ended, by the way that it had come down there, goes on under a new counter.
+_GOES_ON, _CAME_DOWN, _EDGE = 0.3, 0.2, 8  # share of the way, share of the first level, rows at an edge
 
 Key = tuple[str, int | None]
 Part = tuple[walk.Found, RunBuilder, Reader]
+Placed = tuple[int, Series]  # what a file holds under one key, and the place of the file
 
 
 def merged(parts: list[Part], refused: list[FileReport]) -> Run:
@@ -32,16 +38,21 @@ def merged(parts: list[Part], refused: list[FileReport]) -> Run:
     finished = [one for place, one in enumerate(finished) if place not in foreign]
     parts = [part for place, part in enumerate(parts) if place not in foreign]
     result: dict[Key, Series] = {}
-    for (metric, rank), candidates in _gathered(parts, [series for series, _ in finished]).items():
-        one, others = _joined(candidates, parts)
-        _tell(parts, others, metric, candidates)
+    gathered = _gathered(parts, [series for series, _ in finished])
+    when = _order(gathered, parts)
+    for (metric, rank), candidates in gathered.items():
+        _tell(parts, _kept(candidates, parts)[1], metric, candidates)
+        one = _joined(candidates, parts, when)
         if one.rank != rank:
-            one = Series(metric, rank, one.steps, one.values, one.lines, one.origin, one.raw)
+            one = replace(one, rank=rank)
         result[metric, rank] = one
     config: dict[str, Any] = {}
     settings: list[Setting] = []
     events: list[Event] = []
-    for _, builder, _ in parts:
+    slots = sorted(when)
+    moved = dict(zip(slots, sorted(slots, key=lambda place: (when[place], place)), strict=True))
+    for place in range(len(parts)):
+        _, builder, _ = parts[moved.get(place, place)]
         config.update(builder.config)
         settings += builder.settings
         events += builder.events
@@ -61,11 +72,11 @@ def _one_script(parts: list[Part]) -> None:
         builder.problem(None, what, "name the script that started the run beside its folder", "several-scripts")
 
 
-def _gathered(parts: list[Part], finished: list[dict[Key, Series]]) -> dict[Key, list[tuple[int, Series]]]:
+def _gathered(parts: list[Part], finished: list[dict[Key, Series]]) -> dict[Key, list[Placed]]:
     """What the files hold by metric and owner: (place of the file, series)."""
     ranks = _file_ranks(parts, finished)
     several = len({rank for rank in ranks if rank is not None}) > 1
-    gathered: dict[Key, list[tuple[int, Series]]] = {}
+    gathered: dict[Key, list[Placed]] = {}
     for place, series in enumerate(finished):
         for (metric, rank), one in series.items():
             owner = rank
@@ -82,7 +93,7 @@ def _foreign(parts: list[Part], finished: list[dict[Key, Series]]) -> set[int]:
     foreign: set[int] = set()
     for (metric, _), candidates in _gathered(parts, finished).items():
         if metric == _IDENTITY:
-            _, others = _joined(candidates, parts)
+            _, others = _kept(candidates, parts)
             _tell(parts, others, metric, candidates)
             foreign |= others
     judged = {place for place, series in enumerate(finished) if any(metric == _IDENTITY for metric, _ in series)}
@@ -93,7 +104,7 @@ def _foreign(parts: list[Part], finished: list[dict[Key, Series]]) -> set[int]:
     return foreign | (beside - judged)
 
 
-def _tell(parts: list[Part], others: set[int], metric: str, candidates: list[tuple[int, Series]]) -> None:
+def _tell(parts: list[Part], others: set[int], metric: str, candidates: list[Placed]) -> None:
     fullest = max((c for c in candidates if c[0] not in others), key=lambda c: (len(c[1]), -c[0]))[0]
     for place in sorted(others):
         text = f"{metric} has other values for the steps that {parts[fullest][0].name} covers; left out as another run"
@@ -167,9 +178,28 @@ def _copies(one: Series, other: Series) -> bool:
     return bool(np.mean(same) >= _EQUAL)
 
 
-def _joined(candidates: list[tuple[int, Series]], parts: list[Part]) -> tuple[Series, set[int]]:
-    """(one series of all that were read under one metric and rank, places of the files that contradict it)."""
-    kept: list[tuple[int, Series]] = []
+def _joined(candidates: list[Placed], parts: list[Part], when: dict[int, int]) -> Series:
+    """One series of all that was read under one metric and rank; `when` is the order of the files where it is known."""
+    kept, _ = _kept(candidates, parts)
+    if len(kept) == 1:
+        return kept[0][1]
+    if all(place in when for place, _ in kept):
+        kept.sort(key=lambda item: when[item[0]])
+    else:
+        kept = _by_step(kept)
+    ordered = [one for _, one in kept]
+    head = ordered[0]
+    names = [one.origin.path for one in ordered]
+    origin = Origin(f"{names[0]} .. {names[-1]}", None, head.origin.reader)
+    steps = np.concatenate([one.steps for one in ordered])
+    values = np.concatenate([one.values for one in ordered])
+    seams = tuple(np.cumsum([len(one) for one in ordered[:-1]]).tolist())
+    return Series(head.metric, head.rank, steps, values, None, origin, head.raw, seams)
+
+
+def _kept(candidates: list[Placed], parts: list[Part]) -> tuple[list[Placed], set[int]]:
+    """(the parts of one curve in the order of the files, places of the files that contradict them)."""
+    kept: list[Placed] = []
     others: set[int] = set()
     for place, one in sorted(candidates, key=lambda c: (-len(c[1]), c[0])):  # the fullest first: it sets the reader
         found, builder, reader = parts[place]
@@ -182,12 +212,37 @@ def _joined(candidates: list[tuple[int, Series]], parts: list[Part]) -> tuple[Se
             kept.append((place, one))
         else:
             others.add(place)
-    if len(kept) == 1:
-        return kept[0][1], others
-    kept.sort(key=lambda item: item[0])
-    head = kept[0][1]
-    names = [one.origin.path for _, one in kept]
-    origin = Origin(f"{names[0]} .. {names[-1]}", None, head.origin.reader)
-    steps = np.concatenate([one.steps for _, one in kept])
-    values = np.concatenate([one.values for _, one in kept])
-    return Series(head.metric, head.rank, steps, values, None, origin, head.raw), others
+    return sorted(kept, key=lambda item: item[0]), others
+
+
+def _order(gathered: dict[Key, list[Placed]], parts: list[Part]) -> dict[int, int]:
+    """The files that hold parts of one loss -> their order, the same for all that they hold."""
+    when: dict[int, int] = {}
+    for (metric, _), candidates in gathered.items():
+        if metric == _IDENTITY and len(candidates) > 1:
+            kept, _ = _kept(candidates, parts)
+            goes_on = any(_goes_on(a[1], b[1]) for a, b in pairwise(kept))
+            when |= {place: k for k, (place, _) in enumerate(kept if goes_on else _by_step(kept))}
+    return when
+
+
+def _by_step(kept: list[Placed]) -> list[Placed]:
+    """Parts of one curve by their first steps; as they came where two cover the same steps, for which of them was
+    written later is not known."""
+    ends = {place: (int(one.steps.min()), int(one.steps.max())) for place, one in kept if len(one)}
+    ranked = sorted((item for item in kept if len(item[1])), key=lambda item: (*ends[item[0]], item[0]))
+    for (a, _), (b, _) in pairwise(ranked):
+        (first, last), (begin, end) = ends[a], ends[b]
+        if min(last, end) - begin > _SAME * min(last - first, end - begin):
+            return kept
+    return ranked or kept
+
+
+def _goes_on(before: Series, after: Series) -> bool:
+    """True where a counter goes back and the loss, which had come down, is near its end and not where it began."""
+    x, y = before.values[before.finite], after.values[after.finite]
+    if min(len(x), len(y)) < 2 * _EDGE or int(after.steps[0]) >= int(before.steps[0]):
+        return False
+    born, tail = float(np.median(x[:3])), float(np.median(x[-_EDGE:]))
+    came_down = born - tail > _CAME_DOWN * abs(born)
+    return came_down and abs(float(np.median(y[:3])) - tail) < _GOES_ON * (born - tail)

@@ -7,6 +7,7 @@ A step that goes back is no error. The rows of a resumed segment are judged agai
 from __future__ import annotations
 
 import itertools
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
@@ -15,6 +16,7 @@ import numpy as np
 from playbook.detectors.stats.curve import Curve, Domain, noise
 
 Kind = Literal["first", "resume", "init", "rewrite", "counter"]
+By = Literal["steps", "event", "file", "rate"]
 CONTEXT = 4096  # rows before a segment that are worth knowing
 SAME = 1e-3  # relative: two values of one step that are this close were written by one computation
 
@@ -26,14 +28,14 @@ class Segment:
     kind    first; resume (goes on from an earlier step); counter (goes on, steps count from zero again);
             init (starts anew); rewrite (the values of steps already seen, once more, and nothing behind them)
     before  indices of the finite rows that it continues, in order, at most CONTEXT; empty for first, init and rewrite
-    marked  True where only an event tells of the resume (no step went back)
+    by      what tells of it: the steps (they go back), else a mark: an event, the begin of a file, the learning rate
     """
 
     lo: int
     hi: int
     kind: Kind
     before: np.ndarray
-    marked: bool = False
+    by: By = "steps"
 
 
 def usable(curve: Curve) -> np.ndarray:
@@ -47,8 +49,8 @@ def usable(curve: Curve) -> np.ndarray:
     return good
 
 
-def segments(curve: Curve, dom: Domain, good: np.ndarray, resumes: np.ndarray | None = None) -> list[Segment]:
-    """The segments of a curve; `resumes` are steps at which an event tells of a resume."""
+def segments(curve: Curve, dom: Domain, good: np.ndarray, marks: Mapping[int, By] | None = None) -> list[Segment]:
+    """The segments of a curve; `marks` are steps at which something else than the steps tells of a resume."""
     edges = [0, *curve.restarts.tolist(), len(curve)]
     out: list[Segment] = []
     lineage = np.empty(0, dtype=np.int64)
@@ -66,7 +68,7 @@ def segments(curve: Curve, dom: Domain, good: np.ndarray, resumes: np.ndarray | 
             before = lineage[:0]
         out.append(Segment(lo, hi, kind, before[-CONTEXT:]))
         lineage = np.concatenate([before, own])[-4 * CONTEXT :]
-    return _cut(out, curve, good, resumes)
+    return _cut(out, curve, good, marks or {})
 
 
 def _kind(curve: Curve, dom: Domain, old: np.ndarray, own: np.ndarray, start: int) -> Kind:
@@ -95,25 +97,30 @@ def overlap(curve: Curve, old: np.ndarray, own: np.ndarray) -> tuple[np.ndarray,
     return curve.values[old[i]], curve.values[own[j]]
 
 
-def _cut(found: list[Segment], curve: Curve, good: np.ndarray, resumes: np.ndarray | None) -> list[Segment]:
-    """Cut segments at the steps of resume events that no restart of the steps explains."""
-    if resumes is None or not len(resumes):
+def _cut(found: list[Segment], curve: Curve, good: np.ndarray, marks: Mapping[int, By]) -> list[Segment]:
+    """Cut segments at the marks of a resume that no restart of the steps explains."""
+    if not marks:
         return found
-    # an event that names the step from which a restart goes on tells nothing new
-    for seg in found[1:]:
-        resumes = resumes[np.abs(resumes - int(curve.steps[seg.lo])) > 2 * curve.spacing]
+    near = 2 * curve.spacing
+    # a mark at the step from which a restart goes on, or beside another one, tells nothing new
+    known = [int(curve.steps[seg.lo]) for seg in found[1:]]
+    fresh: list[tuple[int, By]] = []
+    for step, by in marks.items():
+        if all(abs(step - other) > near for other in known):
+            known.append(step)
+            fresh.append((step, by))
+    steps_of, kinds = [step for step, _ in sorted(fresh)], [by for _, by in sorted(fresh)]
     out: list[Segment] = []
     for seg in found:
         steps = curve.steps[seg.lo : seg.hi]
-        inside = np.unique(np.searchsorted(steps, resumes))
-        inside = inside[(inside > 0) & (inside < len(steps))]
-        begin, before, kind, marked = seg.lo, seg.before, seg.kind, seg.marked
-        for cut in inside.tolist():
-            out.append(Segment(begin, seg.lo + cut, kind, before, marked))
+        cuts = dict(zip(np.searchsorted(steps, steps_of).tolist(), kinds, strict=True))
+        begin, before, kind, by = seg.lo, seg.before, seg.kind, seg.by
+        for cut in sorted(cut for cut in cuts if 0 < cut < len(steps)):
+            out.append(Segment(begin, seg.lo + cut, kind, before, by))
             own = begin + np.flatnonzero(good[begin : seg.lo + cut])
             before = np.concatenate([before, own])[-CONTEXT:]
-            begin, kind, marked = seg.lo + cut, "resume", True
-        out.append(Segment(begin, seg.hi, kind, before, marked))
+            begin, kind, by = seg.lo + cut, "resume", cuts[cut]
+        out.append(Segment(begin, seg.hi, kind, before, by))
     return out
 
 

@@ -1,0 +1,110 @@
+"""What a learning rate does by plan and what not: restarts that lift a loss for a while, a course that begins anew."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from playbook.detectors.stats.curve import Curve
+
+LEAP = 1.5  # times the highest learning rate so far: no schedule restarts that high
+FALLS, SUDDEN = 0.9, 5.0  # of the rate of the row before, and times the changes before: not the course of a decay
+THROWN = 0.5  # of the rate of the row before
+RUNNING = 0.2  # of the peak: a cycle that is not over yet
+COURSE, LIKE = 16, 0.03  # rows that repeat the first ones, and how nearly, as a share of the peak
+LEAST = 4  # of these rows
+AS_HIGH = 0.9  # of a rate
+
+
+def restarts(lr: Curve, step: int, steps: float) -> bool:
+    """True where, in the `steps` before a step, the learning rate rises again after it had come down.
+
+    A first warm-up is no restart: a loss that jumps in it is at fault. Nor is a leap to more than ever before, nor a
+    rate that was thrown down and is still below where it was: a lower rate lifts no loss.
+    """
+    at = lr.before(step + 2 * lr.spacing + 1)
+    near = at[lr.steps[at] >= step - max(steps, 4 * lr.spacing)]
+    if len(near) < 2:
+        return False
+    low = int(near[np.argmin(lr.values[near])])
+    lowest = max(float(lr.values[low]), 1e-12)
+    earlier, now = lr.values[at[at < low]], float(lr.values[near[-1]])
+    if not len(earlier) or now > LEAP * float(earlier.max()):
+        return False
+    if lowest < THROWN * float(earlier[-1]) and now < float(earlier[-1]):
+        return False
+    return bool(now > 1.3 * lowest and earlier.max() > 1.1 * lowest)
+
+
+def last_as_high(lr: Curve, step: int, until: float) -> int | None:
+    """The last step before a restart at which the rate was as high as it becomes behind it; None for never."""
+    rows = np.flatnonzero(lr.finite)
+    steps, v = lr.steps[rows], lr.values[rows]
+    after = v[(steps >= step) & (steps <= until)]
+    before = np.flatnonzero(steps < step - lr.spacing)
+    if not len(after) or not len(before):
+        return None
+    # down from the restart to the valley before it, and back from there
+    past = v[before]
+    high = np.flatnonzero(past >= AS_HIGH * float(after.max()))
+    valley = np.flatnonzero(past < AS_HIGH * float(after.max()))
+    high = high[high < valley[-1]] if len(valley) else high[:0]
+    return int(steps[before[high[-1]]]) if len(high) else None
+
+
+def begins_anew(lr: Curve) -> list[int]:
+    """The rows at which the rate goes back to the beginning of its course, in the middle of it.
+
+    Not the restarts of a schedule: those come at the end of a cycle, when the rate is low or no longer falls.
+    """
+    rows = np.flatnonzero(lr.finite & (lr.values >= 0))
+    v, steps = lr.values[rows], lr.steps[rows].astype(np.float64)
+    if len(v) < 2 * LEAST or float(v.max()) <= 0:
+        return []
+    change = np.diff(v)
+    usual = np.median(np.lib.stride_tricks.sliding_window_view(np.abs(change), 3), axis=1)
+    sudden = (np.diff(steps) > 0) & (np.abs(change) > SUDDEN * np.concatenate([np.full(3, np.inf), usual[:-1]]))
+    thrown = np.flatnonzero(sudden & (v[1:] < FALLS * v[:-1])) + 1
+    raised = np.flatnonzero(sudden & (v[1:] > v[:-1] / FALLS)) + 1
+    raised = raised[[_falls(v[:k]) for k in raised.tolist()]] if len(raised) == 1 else raised[:0]  # once: no cycles
+    found = [k for k in thrown.tolist() if _warms_up_again(v, steps, k)]
+    found += [k for k in raised.tolist() if _repeats_the_start(v, steps, k)]
+    return [int(rows[k]) for k in sorted(found)]
+
+
+def _falls(v: np.ndarray) -> bool:
+    """True where the rate, well above nothing, still falls at the end as it did before: its cycle is not over."""
+    top = float(v.max())
+    course = -np.diff(v[int(np.argmax(v)) :])
+    if len(course) < LEAST or v[-1] < RUNNING * top:
+        return False
+    return bool(np.median(course[-3:]) > 0.5 * float(course.mean()))
+
+
+def _warms_up_again(v: np.ndarray, steps: np.ndarray, k: int) -> bool:
+    """True where the rows from k on are those of the first warm-up, which is entered anywhere."""
+    top = float(v[:k].max())
+    peak = int(np.argmax(v[:k] >= 0.99 * top))
+    ramp = v[: peak + 1]
+    if v[k - 1] < RUNNING * top or peak < 2 or (np.diff(ramp) <= 0).any():
+        return False
+    slope = (ramp[1] - ramp[0]) / (steps[1] - steps[0])
+    begin = np.interp(v[k], ramp, steps[: peak + 1]) if v[k] >= ramp[0] else steps[0] - (ramp[0] - v[k]) / slope
+    there = begin + steps[k : k + COURSE] - steps[k]
+    expected = np.interp(there, steps[: peak + 1], ramp)
+    expected = np.where(there < steps[0], ramp[0] - slope * (steps[0] - there), expected)
+    return _alike(v[k : k + COURSE], expected, there <= steps[peak], steps[k - 1 : k + COURSE], top)
+
+
+def _repeats_the_start(v: np.ndarray, steps: np.ndarray, k: int) -> bool:
+    """True where the rows from k on are those of the beginning, the decay from the peak included."""
+    top = float(v[:k].max())
+    there = steps[0] + steps[k : k + COURSE] - steps[k]
+    expected = np.interp(there, steps[:k], v[:k])
+    return _alike(v[k : k + COURSE], expected, there <= steps[k - 1], steps[k - 1 : k + COURSE], top)
+
+
+def _alike(course: np.ndarray, expected: np.ndarray, inside: np.ndarray, steps: np.ndarray, top: float) -> bool:
+    inside = inside & (np.diff(steps) > 0)[: len(course)]
+    if int(inside.sum()) < LEAST or not inside[:LEAST].all() or float(np.ptp(course[inside])) == 0.0:
+        return False
+    return bool((np.abs(course - expected)[inside] <= LIKE * top).all())
