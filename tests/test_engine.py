@@ -362,3 +362,27 @@ def test_config_lookup_by_last_component(tiny: Book) -> None:
     assert lookup(flat, "bf16") == ("a.bf16", "True")
     found = from_config(tiny.signals["precision"], flat)
     assert found is not None and found.state == "bf16"
+
+
+def read_at(signal: str, state: str, line: int) -> Evidence:
+    return Evidence(signal, state, "log", confidence=0.9, origin=Origin("train.log", line, "text_log"))
+
+
+def test_what_several_signals_read_from_one_line_is_one_observation(tiny: Book) -> None:
+    tables = compile_book(tiny, {})
+    names = [name for name in ("loss-shape", "grad-norm-before", "lower-lr-removes-it") if name in tables.columns]
+    states = {e.signal: e.state for e in LR}
+    apart = posterior(tables, [read_at(name, states[name], place) for place, name in enumerate(names)])
+    one = posterior(tables, [read_at(name, states[name], 7) for name in names])
+    lines = belief_module.line_shares(tables, one.used)
+    assert sorted(lines) == [belief_module.TOLD, belief_module.TOLD, 1.0]
+    full = np.abs(posterior(tables, [one.used[int(np.argmax(lines))]]).ratios).max()
+    assert np.abs(one.ratios).max() == pytest.approx(full)  # the most particular one keeps its weight
+    assert one.by_class.max() < apart.by_class.max()
+    assert belief_module.line_shares(tables, apart.used).tolist() == [1.0] * len(names)
+
+
+def test_what_a_person_tells_shares_no_line(tiny: Book) -> None:
+    tables = compile_book(tiny, {})
+    told = [replace(read_at(e.signal, e.state, 7), source="person") for e in LR]
+    assert belief_module.line_shares(tables, posterior(tables, told).used).tolist() == [1.0] * len(LR)

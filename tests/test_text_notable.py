@@ -33,7 +33,7 @@ def test_the_lines_that_signals_wait_for_become_events(tmp_path: Path, real_book
                 path.write_text(line + "\n")
                 texts: list[str] = []
                 for reader in (claim(Source(path, "x").head(), path), text_log):
-                    builder = RunBuilder("x", "x")
+                    builder = RunBuilder("x", "x", patterns=real_book.patterns)
                     try:
                         if reader is not None:
                             reader.read(Source(path, "x"), builder)

@@ -109,7 +109,33 @@ def exponents(tables: Tables, used: Sequence[Evidence]) -> np.ndarray:
     """float64[e]: the power to which the likelihood ratio of each observation is raised."""
     told = told_columns(tables, used)
     own = [TOLD if tables.column(e.signal, e.state) in told else 1.0 for e in used]
-    return np.asarray(group_weights(tables, [e.signal for e in used]) / TEMPERATURE * own)
+    weights = group_weights(tables, [e.signal for e in used]) * own
+    return np.asarray(np.minimum(weights, line_shares(tables, used)) / TEMPERATURE)
+
+
+def line_shares(tables: Tables, used: Sequence[Evidence]) -> np.ndarray:
+    """float64[e]: one line of a log is one observation, however many signals wait for it.
+
+    The signal of which it says the most particular thing counts, the others count as told.
+    """
+    members: dict[tuple[str, int], list[int]] = {}
+    for e, item in enumerate(used):
+        if (line := _line_of(item)) is not None:
+            members.setdefault(line, []).append(e)
+    shares = np.ones(len(used))
+    for places in members.values():
+        if len(places) > 1:
+            lifts = _likelihoods(tables, [used[e] for e in places]).max(axis=1)  # of the cause that it speaks for most
+            shares[places] = TOLD
+            shares[places[int(np.argmax(lifts))]] = 1.0
+    return shares
+
+
+def _line_of(item: Evidence) -> tuple[str, int] | None:
+    """The line that the evidence was read from; None for what was measured, set or told."""
+    if item.source not in ("log", "probe") or item.origin is None or item.origin.line is None:
+        return None
+    return item.origin.path, item.origin.line
 
 
 def told_columns(tables: Tables, used: Iterable[Evidence]) -> frozenset[int]:

@@ -131,6 +131,11 @@ class Book:
         return self.entries["signals"]
 
     @property
+    def patterns(self) -> tuple[str, ...]:
+        """Every pattern that a signal waits for in logs: what fits one must not be passed over by a reader."""
+        return tuple(dict.fromkeys(rule.pattern for name in sorted(self.signals) for rule in self.signals[name].log))
+
+    @property
     def causes(self) -> dict[str, Any]:
         return self.entries["causes"]
 

@@ -103,11 +103,13 @@ def read(
     rename: Mapping[str, str] | None = None,
     step: str | None = None,
     progress: Progress | None = None,
+    patterns: tuple[str, ...] = (),
 ) -> Run:
     """Read everything that one training job left in `paths` into one Run.
 
     `rename` maps raw names to canonical ones (`--map loss=my_col` is {"my_col": "loss"}); `step` names the step column
-    (a `rename` to `step` does the same).
+    (a `rename` to `step` does the same). `patterns` are regular expressions that somebody waits for in logs: a line
+    that fits one becomes an event.
     """
     pages.keep()
     names = {raw: _metric(metric, raw) for raw, metric in (rename or {}).items() if metric != "step"}
@@ -126,7 +128,7 @@ def read(
             builders.append((item, together.pop(place), builders[-1][2]))
             continue
         try:
-            reader, builder = read_one(item, names, step, builders[-1][2] if builders else None)
+            reader, builder = read_one(item, names, step, builders[-1][2] if builders else None, patterns)
         except PlaybookError as error:
             if not item.inside:
                 raise
@@ -184,9 +186,13 @@ def _all_found(names: Mapping[str, str], builders: list[RunBuilder]) -> None:
 
 
 def read_one(
-    item: walk.Found, names: Mapping[str, str], step: str | None, likely: Reader | None = None
+    item: walk.Found,
+    names: Mapping[str, str],
+    step: str | None,
+    likely: Reader | None = None,
+    patterns: tuple[str, ...] = (),
 ) -> tuple[Reader, RunBuilder]:
-    """Read one file; `likely` is the reader of the file before."""
+    """Read one file; `likely` is the reader of the file before, `patterns` as in `read`."""
     spooled = spool_stdin(sys.stdin.buffer) if item.name == "-" else None
     try:
         source = Source(spooled or item.path, item.name)
@@ -196,7 +202,7 @@ def read_one(
         reader = claim(head, source.inner, likely)
         if reader is None:
             raise refuse.unknown(source, head)
-        builder = RunBuilder(item.name, reader.NAME, item.rank, names, step)
+        builder = RunBuilder(item.name, reader.NAME, item.rank, names, step, patterns)
         try:
             reader.read(source, builder)
         except OSError as error:

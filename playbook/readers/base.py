@@ -108,8 +108,10 @@ class RunBuilder:
         rank: int | None = None,
         rename: Mapping[str, str] | None = None,
         step_column: str | None = None,
+        patterns: tuple[str, ...] = (),
     ) -> None:
         self.path, self.reader, self.rank = path, reader, rank
+        self.patterns = patterns  # lines of a log that fit one are kept, whatever else they say
         self.rename = dict(rename or {})  # raw name -> canonical, from `--map`
         self.step_column = step_column  # raw name of the step, from `--map step=`
         self.run: str | None = None  # whose run the file belongs to, where the format says so (an MLflow run id)

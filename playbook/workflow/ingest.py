@@ -86,7 +86,7 @@ def ingest(
     progress: Callable[[str], None] | None = None,
 ) -> Ingested:
     """Read `paths` (files, folders, globs, `-`) and look at them. Raises `PlaybookError` where nothing can be read."""
-    run = readers.read(paths, rename=rename, progress=progress)
+    run = readers.read(paths, rename=rename, progress=progress, patterns=book.patterns)
     return look(run, book)
 
 

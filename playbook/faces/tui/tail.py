@@ -57,7 +57,7 @@ class Tail:
         from playbook.workflow.watching.alarm import Alarm
         from playbook.workflow.watching.live import Follower
 
-        self.follower = Follower(self.paths)
+        self.follower = Follower(self.paths, patterns=self.library.book.patterns)
         self.alarm = Alarm(self.library.book.signals[SHAPE])
 
     def look(self) -> Look:

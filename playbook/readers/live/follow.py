@@ -67,13 +67,20 @@ class Growing:
     """One file. `poll` takes what is new, `part` is what it says; `notes` collects what happened to it."""
 
     def __init__(
-        self, found: walk.Found, rename: Mapping[str, str], step: str | None, limit: int, held: int = HELD
+        self,
+        found: walk.Found,
+        rename: Mapping[str, str],
+        step: str | None,
+        limit: int,
+        held: int = HELD,
+        patterns: tuple[str, ...] = (),
     ) -> None:
         self.found, self.notes, self.behind = found, list[Problem](), False
         self.tap = Tap(found.path)
         self.turned_at = 0  # lines before the first one of the file as it is now
         self.anew = 0  # how often another run took the place of the one that was known
         self._rename, self._step, self._limit, self._held = rename, step, limit, held
+        self._patterns = patterns
         self._told: set[str] = set()
         self._fresh: bytes | None = None  # the beginning of a successor, until it is known what it is
         self._looks = 0  # since the last change
@@ -224,7 +231,7 @@ class Growing:
         if size > _DOCUMENT:
             what = f"more than {_DOCUMENT >> 20} MB of a format that has to be read whole"
             raise PlaybookError(self.found.name, what, "follow a CSV, JSON lines or a log instead")
-        self.reader, self._part = readers.read_one(self.found, self._rename, self._step)
+        self.reader, self._part = readers.read_one(self.found, self._rename, self._step, None, self._patterns)
         self._text = Text(self._new, self._parse, self._limit, self._held)
         if self.reader.NAME in LINES and size <= 2 * HEAD and self._start[:2] not in _PACKED:
             self._whole = False  # it looked like a document while it had one line
@@ -232,7 +239,7 @@ class Growing:
 
     def _new(self) -> RunBuilder:
         name = self.reader.NAME if self.reader is not None else "unknown"
-        return RunBuilder(self.found.name, name, self.found.rank, self._rename, self._step)
+        return RunBuilder(self.found.name, name, self.found.rank, self._rename, self._step, self._patterns)
 
     def _parse(self, data: bytes) -> RunBuilder:
         assert self.reader is not None

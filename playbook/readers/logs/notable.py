@@ -51,6 +51,7 @@ _AT = re.compile(r"^[Gg]rad overflow on iteration:? (\d+)")
 _EXIT = re.compile(r"\bexitcode\s*:\s*-(\d+)")  # the signal that ended a worker
 _FAILED = re.compile(r"^failed \(exitcode: |multiprocessing/api\.py:\d+\] failed \(exitcode: ")
 _EXITS = {"9": "killed", "15": "killed", "11": "segfault", "7": "segfault", "6": "killed"}
+SIGNATURE = "signature"  # the kind of a line that is kept only because somebody waits for such lines
 _ALONE = re.compile(r"(?:Error|Exception|Interrupt|Failure)$")  # an exception that is told without its traceback
 _FRAMES = 400  # lines of one traceback: beyond that it is no longer one
 
@@ -75,6 +76,8 @@ class _Watcher:
     def __init__(self, rows: Rows) -> None:
         self.rows = rows
         self.events = rows.builder.events
+        self.hints = notable_words.hints(rows.builder.patterns)
+        self.signatures = notable_words.signatures(rows.builder.patterns)
         self.opened: dict[int | None, _Open] = {}  # the traceback of each rank that is being read
         self.said: set[tuple[str, int | None, str]] = set()  # since the last row
         self.said_at = -1  # the pulse of that row; likewise below: -1 for none
@@ -90,7 +93,7 @@ class _Watcher:
             for rank in list(self.opened):
                 self._close(rank)
             return
-        hinted = notable_words.hinted(raw)
+        hinted = notable_words.hinted(raw, self.hints)
         if not hinted and not self.opened:
             return
         line = text.split(raw)
@@ -164,6 +167,8 @@ class _Watcher:
         if not launcher and notable_words.CODE.search(body):
             return
         kind, launcher = _kind(body, launcher)
+        if kind is None and self.signatures.fits(body, body.lower()):
+            kind = SIGNATURE
         if kind is None:
             return
         rank = line.rank

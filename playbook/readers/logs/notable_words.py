@@ -7,8 +7,10 @@ slurm, torchrun and the kernel. A line gets the first kind that fits; what it me
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 
 from playbook.readers.machine import kernel_log
+from playbook.readers.signatures import Signatures, compiled
 
 KINDS: tuple[tuple[str, re.Pattern[str]], ...] = (
     ("xid", re.compile(r"NVRM: Xid|\bXid \(PCI|SXid \(PCI")),
@@ -162,7 +164,7 @@ CRASHES = frozenset(("oom", "killed", "segfault", "nccl", "cuda-error", "traceba
 # Lower-case fragments, one of which every notable line has; most lines have none and cost no regular expression.
 HINTS = (
     "traceback", "error", "memory", "oom", "kill", "signal", "segfault", "nccl", "hccl", "cuda", "cublas", "cudnn",
-    "xid", "overflow", "skip", "scale", "nan", " inf", "finite", "resum", "checkpoint", "ckpt", "restor",
+    "xid", "overflow", "skip", "scale", "nan", "finite", "resum", "checkpoint", "ckpt", "restor",
     "cancelled", "assert", "sigterm", "sigbus", "terminated", "core dumped", "ignoring gradient", "timed out",
     "timeout", "death", "preempt", "no space", "quota", "stale", "watchdog", "start from random",
     "starting training", "continuing training", "exhausted", "uncorrectable", "barrier", "collective", "interrupt",
@@ -170,7 +172,10 @@ HINTS = (
     "from args", "mismatch", "override", "overriding", "prefetch", "device handle", "state_dict", "unexpected eof",
     "deserializ", "requires_grad", "receive grad", "response key", "exception", "setting args", "sequence length",
     "before `optimizer", "dp world size", "missing key", "completion from peer", "times out", "hccl", "socket has",
-    "rendezvous", "npu warning", "npu error", "npu function error", "invalid loss", "diverged",
+    "rendezvous", "npu warning", "npu error", "npu function error", "invalid loss", "diverged", "due to node",
+    "due to task", "due to time", "sigsegv", "store->get", "ei0002", "ei0006", "unspecified launch",
+    "tried to decrease", "transport endpoint", "read-only file", "loaded successfully", "saving model weights",
+    "loader worker", "gpu is lost", "gpu requires", "restarting from",
 )  # fmt: skip
 
 # Harmless lines that look like more (README of the collection: rule 11).
@@ -192,6 +197,7 @@ CODE = re.compile(
     r"|super\(|[fr]?[\"']|//|/\*|[{}\])]|\w+\(\w*\)?[,)]*$)"
     r"|\{[a-z_]\w*(?:[.\[(:!}])|\.{4,} \S|^\s*\w+ \.{2,}|^\+ |^\s*\(\w+\): \w+\("
 )
+_INFINITY = re.compile(r"\binf(?!o)")  # not the level of a logger
 _KERNEL_HINTS = (
     "nvrm", "kernel", "bug:", "mce", "machine check", "aer:", "pcie bus", "link down", "link is down",
     "blocked for more",
@@ -200,12 +206,25 @@ _KERNEL_HINTS = (
 )  # fmt: skip
 
 
-def hinted(line: str) -> bool:
-    """Whether a line may be notable; says no to most lines, quickly."""
+def signatures(patterns: tuple[str, ...]) -> Signatures:
+    """What a reader was asked to look for; words that every line is searched for anyway cost nothing more."""
+    return compiled(patterns, HINTS + _KERNEL_HINTS)
+
+
+def hinted(line: str, words: tuple[str, ...] | None = None) -> bool:
+    """Whether a line may be notable; says no to most lines, quickly. `words` are the `hints` that are looked for."""
     low = line.lower()
-    if any(hint in low for hint in HINTS) or any(hint in low for hint in _KERNEL_HINTS):
-        return True
-    return line[:2] == "  " and line.endswith(")")
+    for word in words or hints(()):  # a third of the time of one pattern for all, half that of `any`
+        if word in low:
+            return True
+    return ("inf" in low and _INFINITY.search(low) is not None) or (line[:2] == "  " and line.endswith(")"))
+
+
+@lru_cache(maxsize=8)
+def hints(patterns: tuple[str, ...]) -> tuple[str, ...]:
+    """The fragments one of which every notable line has (infinity apart); none that holds another one."""
+    words = dict.fromkeys((*HINTS, *_KERNEL_HINTS, *signatures(patterns).hints))
+    return tuple(word for word in words if not any(other != word and other in word for other in words))
 
 
 def kind_of(body: str) -> str | None:

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from playbook.readers import text
 from playbook.readers.base import RunBuilder
+from playbook.readers.signatures import compiled
 from playbook.readers.source import Source
 
 NAME = "kernel_log"
@@ -155,6 +156,7 @@ def read(source: Source, builder: RunBuilder) -> None:
     part = 0
     taken = 0
     kept_time = ""
+    signatures = compiled(builder.patterns)
     for number, raw, _ in source.marked_lines():
         line = text.clean(raw)
         if hit := _PART.match(line):
@@ -175,6 +177,8 @@ def read(source: Source, builder: RunBuilder) -> None:
         if ORDINARY.search(said):
             continue
         kind = next((kind for kind, pattern in KINDS if pattern.search(said)), None)
+        if kind is None and signatures.fits(said, said.lower()):
+            kind = "signature"
         if kind is not None:
             kept.append((-part, number, kind, said.strip(), when or None))
     if dump and not any(kind == "panic" for _, _, kind, _, _ in kept):

@@ -115,7 +115,7 @@ def from_host(book: Book, run: Runner = host.run) -> Fetched:
             if not raw.text.strip():
                 continue
             try:
-                parts.append(_read(raw))
+                parts.append(_read(raw, book))
             except PlaybookError as error:
                 problems.append(replace(error.problem, where=raw.shown))
             except Exception as error:
@@ -135,9 +135,9 @@ def _quiet(evidence: list[Evidence], book: Book, signal: str, outcome: str, beca
         evidence.append(Evidence(signal, outcome, "probe", because, confidence=QUIET))
 
 
-def _read(raw: host.Raw) -> merge.Part:
+def _read(raw: host.Raw, book: Book) -> merge.Part:
     """One output, by the reader of its format."""
-    builder = RunBuilder(raw.shown, raw.command.reader)
+    builder = RunBuilder(raw.shown, raw.command.reader, patterns=book.patterns)
     found = walk.Found(Path(raw.shown.replace("/", "_")), raw.shown, True)
     reader = readers.named(raw.command.reader)
     text = raw.text if raw.text.endswith("\n") else raw.text + "\n"

@@ -23,9 +23,15 @@ _MANY = 200  # files; folders with more are searched for new ones at every tenth
 
 
 class Follower:
-    """`paths` are files, folders and globs. `rename` maps raw names to canonical ones, as in `readers.read`."""
+    """`paths` are files, folders and globs; `rename` and `patterns` as in `readers.read`."""
 
-    def __init__(self, paths: Sequence[str], rename: Mapping[str, str] | None = None, held: int = HELD) -> None:
+    def __init__(
+        self,
+        paths: Sequence[str],
+        rename: Mapping[str, str] | None = None,
+        held: int = HELD,
+        patterns: tuple[str, ...] = (),
+    ) -> None:
         rename = rename or {}
         self.paths = tuple(paths)
         self.waiting: dict[str, PlaybookError] = {}  # path -> why nothing is read there yet
@@ -33,6 +39,7 @@ class Follower:
         self._rename = {raw: metric for raw, metric in rename.items() if metric != "step"}
         self._step = next((raw for raw, metric in rename.items() if metric == "step"), None)
         self._held = held
+        self._patterns = patterns
         self._files: dict[str, Growing] = {}
         self._polls = 0
         self.fates: dict[str, str] = {}  # file of an earlier watch -> its name now, "" where it is no longer there
@@ -144,7 +151,7 @@ class Follower:
             except OSError:
                 continue
             if (status.st_dev, status.st_ino) not in known:  # a file that was renamed is followed already
-                self._files[item.name] = growing = Growing(item, self._rename, self._step, limit, held)
+                self._files[item.name] = growing = Growing(item, self._rename, self._step, limit, held, self._patterns)
                 self._take_up(item.name, growing, found)
                 joined = True
         # In the order in which `read` takes them; files that are gone keep what they said.

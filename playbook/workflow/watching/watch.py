@@ -87,7 +87,7 @@ def watch(
 ) -> Iterator[Happening]:
     """Follow `paths`. Nothing is raised for their content; a fault is a `problem` and the watch goes on."""
     stop, sender = stop or threading.Event(), sender or Sender(())
-    follower = Follower(paths, rename)
+    follower = Follower(paths, rename, patterns=library.book.patterns)
     watcher = _Watcher(follower, library, options, sender)
     begun, reason = clock(), ""
     yield from watcher.recall()
