@@ -12,6 +12,8 @@ from playbook.detectors import TABLE, scan
 from playbook.findings import Finding
 from playbook.knowledge.loader import Book
 from playbook.series import Run
+from playbook.workflow.ingest import look
+from tests.lab import judge
 from tests.runs import run, series, smooth
 
 INCIDENT = 0.7
@@ -422,3 +424,29 @@ def test_a_rate_of_one_is_usual_where_the_optimizer_finds_it_by_itself(optimizer
     t = np.arange(400)
     made = run(t, {"loss": falling(400), "lr": np.ones(400)}, config={"optimizer": optimizer})
     assert ("absurd" in kinds(made, "lr_value")) is absurd
+
+
+# --- learned by heart -----------------------------------------------------------------------------------------------
+
+
+def evaluated(train: np.ndarray, evaluation: np.ndarray, seed: int) -> Run:
+    rng = np.random.default_rng(seed)
+    t = 5 * np.arange(1, len(train) + 1)
+    made = run(t, {"loss": train + np.abs(rng.normal(0, 0.004, len(t)))})
+    values = (evaluation + rng.normal(0, 0.02, len(t)))[9::10]
+    made.series["eval_loss", None] = series("eval_loss", t[9::10], values)
+    return made
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_what_is_learned_by_heart_and_shared_with_no_evaluation_is_not_healthy(seed: int) -> None:
+    k = np.arange(300)
+    train = 0.02 + 1.5 * np.exp(-k / 8)
+    found = look(evaluated(train, 2.3 + k / 600, seed), judge.library().book)
+    assert found.verdict == "undecided" and found.symptom is not None
+    assert found.symptom.state == "silent-degradation" and "evaluation loss" in found.symptom.because
+    # what the evaluation shares, or only keeps, is health
+    assert (
+        look(evaluated(train, 0.25 + 2.0 * np.exp(-k / 20) + k / 4000, seed), judge.library().book).verdict == "healthy"
+    )
+    assert look(evaluated(train, 2.3 + 0 * k, seed), judge.library().book).verdict == "healthy"

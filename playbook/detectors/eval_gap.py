@@ -33,6 +33,8 @@ KINDS = ("eval-worse", "eval-jump", "train-only")
 LEAST = 4  # evaluations
 WORSE, MUCH_WORSE = math.log(1.1), math.log(1.5)  # to be mentioned, and to doubt the run
 NEVER, MANY, LEARNED = math.log(1.2), 12, 0.8  # rise, evaluations, and share of the training loss that is left
+FIRST, BARELY = 0.2, 0.25  # share of the evaluations, and of the rise: before the best one nothing was gained
+BY_HEART = 0.1  # of its first value and of the best evaluation
 JUMP = math.log(1.5)
 NOTHING = 0.05  # of the highest evaluation: a ratio below it says nothing
 SAME = math.log(1.1)
@@ -117,8 +119,11 @@ def _worse(evaluation: Curve, index: np.ndarray, x: np.ndarray, train: np.ndarra
     down = np.isfinite(train[low]) and np.isfinite(train[-1]) and train[-1] < train[low]
     if rise < max(WORSE, 3.0 * noise) or stats.trend(tail) < 0.5 or not down or x[-1] < x.max() + math.log(NOTHING):
         return []
-    # the first of many evaluations was the best, while the training loss comes down: what is learned is not shared
-    never = low == 0 and len(x) >= MANY and rise >= NEVER and train[-1] < LEARNED * train[0]
+    # the first of many evaluations were the best, while the training loss comes down: what is learned is not shared;
+    # a training loss of nearly nothing beside it was learned by heart, or its answers were in sight
+    early = len(x) >= MANY and low <= FIRST * len(x) and float(x[0] - x[low]) < BARELY * rise
+    least = WORSE if train[-1] < BY_HEART * min(train[0], math.exp(x[low])) else NEVER
+    never = early and rise >= least and train[-1] < LEARNED * train[0]
     n = stats.number
     text = f"evaluation loss has its minimum {n(math.exp(x[low]))} at step {int(evaluation.steps[index[low]])} and is "
     text += f"{n(math.exp(x[low] + rise))} at the end, while the training loss falls"

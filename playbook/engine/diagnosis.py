@@ -126,10 +126,10 @@ def _healthy(book: Book, tables: Tables, belief: Belief) -> bool:
     shape = next((e for e in belief.used if e.signal == SHAPE), None)
     if shape is None or shape.state != "healthy":
         return False
-    return not any(_tells_of_a_fault(book, tables, e) for e in belief.used if e.source in ("person", "case"))
+    return not any(tells_of_a_fault(book, tables, e) for e in belief.used if e.source in ("person", "case"))
 
 
-def _tells_of_a_fault(book: Book, tables: Tables, item: Evidence) -> bool:
+def tells_of_a_fault(book: Book, tables: Tables, item: Evidence) -> bool:
     """A plain yes to a question about a fault, or an outcome that is unusual; how a run is set up is no fault."""
     if item.signal == SHAPE or book.signals[item.signal].kind == "config":
         return False

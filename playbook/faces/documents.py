@@ -6,22 +6,27 @@ from typing import Any
 
 from playbook.engine.diagnosis import Diagnosis
 from playbook.engine.explain import Reason
-from playbook.engine.tables import SHAPE
 from playbook.engine.value import cost_of
 from playbook.findings import Evidence
 from playbook.series import Origin
 from playbook.workflow.ingest import Ingested
 from playbook.workflow.missing import missing
 from playbook.workflow.session import UNKNOWN, Session
+from playbook.workflow.verdict import symptom, word
 
 _MISSING = 8  # signals named as worth logging
+# the ingest part of a diagnosis that was walked from answers alone
+_NOTHING_READ: dict[str, Any] = {
+    "run": {"files": [], "first_step": None, "last_step": None, "ranks": [], "metrics": [], "unmapped": []},
+    "findings": [],
+    "missing": [],
+}
 
 
 def ingest_document(found: Ingested, session: Session) -> dict[str, Any]:
     """`ingest --json`."""
     run = found.run
     first, last = run.step_range()
-    symptom = found.symptom
     return {
         "run": {
             "files": [
@@ -40,14 +45,18 @@ def ingest_document(found: Ingested, session: Session) -> dict[str, Any]:
             "unmapped": list(run.unmapped),
         },
         "verdict": found.verdict,
-        "symptom": None
-        if symptom is None
-        else {"id": symptom.state, "onset_step": symptom.step, "confidence": round(symptom.confidence, 3)},
+        "symptom": _symptom(found.symptom),
         "findings": [_finding(e) for e in found.evidence],
         "missing": [
             {"signal": m.signal, "why": m.why, "gain": round(m.gain, 4)} for m in missing(found, session)[:_MISSING]
         ],
     }
+
+
+def _symptom(item: Evidence | None) -> dict[str, Any] | None:
+    if item is None:
+        return None
+    return {"id": item.state, "onset_step": item.step, "confidence": round(item.confidence, 3)}
 
 
 def _finding(item: Evidence) -> dict[str, Any]:
@@ -70,9 +79,11 @@ def diagnose_document(
     found: Ingested | None, session: Session, diagnosis: Diagnosis, incident: str | None
 ) -> dict[str, Any]:
     """`diagnose --json`: the ingest document and the diagnosis."""
-    base = ingest_document(found, session) if found is not None else _nothing_read(session)
+    base = ingest_document(found, session) if found is not None else _NOTHING_READ
     book = session.book
     return base | {
+        "verdict": word(session, diagnosis, found),
+        "symptom": _symptom(symptom(session)),
         "evidence": [
             {"signal": e.signal, "state": e.state, "source": e.source, "step": e.step, "because": e.because}
             for e in session.evidence
@@ -142,21 +153,6 @@ def trial_document(diagnosis: Diagnosis) -> dict[str, Any] | None:
             "minutes_if_asked": round(trial.if_asked, 1),
         }
     )
-
-
-def _nothing_read(session: Session) -> dict[str, Any]:
-    """The ingest part of a diagnosis that was walked from answers alone."""
-    shape = next((e for e in session.evidence if e.signal == SHAPE), None)
-    verdict = "undecided" if shape is None else "healthy" if shape.state == "healthy" else "incident"
-    return {
-        "run": {"files": [], "first_step": None, "last_step": None, "ranks": [], "metrics": [], "unmapped": []},
-        "verdict": verdict,
-        "symptom": None
-        if shape is None or shape.state == "healthy"
-        else {"id": shape.state, "onset_step": shape.step, "confidence": round(shape.confidence, 3)},
-        "findings": [],
-        "missing": [],
-    }
 
 
 def _reason(reason: Reason) -> dict[str, Any]:

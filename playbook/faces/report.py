@@ -22,6 +22,7 @@ from playbook.knowledge.loader import Book
 from playbook.workflow.ingest import Ingested
 from playbook.workflow.missing import missing
 from playbook.workflow.session import Session
+from playbook.workflow.verdict import symptom, word
 
 _NAME = 80  # characters of a raw name that are shown
 _BAR = 20  # cells of a probability bar
@@ -67,18 +68,22 @@ def print_ingest(found: Ingested, session: Session, out: Console, w: Words = Wor
 
 
 def _print_verdict(found: Ingested, session: Session, out: Console, w: Words) -> None:
-    symptom = found.symptom
-    style = _VERDICT[found.verdict]
-    if symptom is None:
-        text = w("healthy: nothing to report") if found.verdict == "healthy" else w("undecided: not enough evidence")
+    trouble = symptom(session)
+    known = word(session, session.diagnosis(explained=False), found)
+    style = _VERDICT[known]
+    if trouble is None:
+        text = w("healthy: nothing to report") if known == "healthy" else w("undecided: not enough evidence")
+        if known == "undecided" and found.verdict == "healthy":
+            text = w("undecided: the files show nothing, what was told speaks of a fault")
         out.print(f"[{style}]{text}[/]")
     else:
-        entry = session.book.symptoms.get(symptom.state)
-        title = entry.title if entry else symptom.state
-        step = f" {w('from step {step}', step=symptom.step)}" if symptom.step is not None else ""
-        sure = f"[dim]({w('confidence')} {symptom.confidence:.2f})[/]"
-        out.print(f"[{style}]{w.lead(found.verdict)}{escape(title)}[/]{step}  {sure}")
-        out.print(Padding(Text(w.say(symptom.because)), (0, 0, 0, 2)))
+        entry = session.book.symptoms.get(trouble.state)
+        title = entry.title if entry else trouble.state
+        step = f" {w('from step {step}', step=trouble.step)}" if trouble.step is not None else ""
+        sure = f"[dim]({w('confidence')} {trouble.confidence:.2f})[/]"
+        out.print(f"[{style}]{w.lead(known)}{escape(title)}[/]{step}  {sure}")
+        if trouble.because:
+            out.print(Padding(Text(w.say(trouble.because)), (0, 0, 0, 2)))
     out.print()
 
 

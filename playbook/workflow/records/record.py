@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING, Any
 
 from playbook import __version__
 from playbook.engine.diagnosis import Diagnosis
-from playbook.engine.tables import SHAPE
 from playbook.findings import Evidence
 from playbook.knowledge.loader import Book
-from playbook.workflow.ingest import INCIDENT, Ingested
+from playbook.workflow.ingest import Ingested
 from playbook.workflow.records.shelf import shelf, utc
 from playbook.workflow.session import Move, Session
+from playbook.workflow.verdict import symptom, word
 
 if TYPE_CHECKING:
     from playbook.incidents.record import ArtifactRef, Happening, Losses, MoveDoc, Place, Record, Verdict
@@ -117,20 +117,11 @@ def verdict_of(session: Session, diagnosis: Diagnosis) -> Verdict:
     """What is said now, from the moves alone (a replay has no more)."""
     from playbook.incidents.record import Ranking, Verdict
 
-    shape = next((e for e in session.evidence if e.signal == SHAPE), None)
-    trouble = shape is not None and shape.state != "healthy"
-    word = "incident"
-    if shape is None or (trouble and shape.source == "metrics" and shape.confidence < INCIDENT):
-        word = "undecided"
-    elif not trouble:
-        word = "healthy"
-    # A person who names another shape does not move the step that the detectors saw.
-    seen = [m.evidence.step for m in session.moves if m.signal == SHAPE and m.evidence and m.evidence.step is not None]
-    onset = shape.step if shape is not None and shape.step is not None else seen[-1] if seen else None
+    trouble = symptom(session)
     return Verdict(
-        word=word,  # type: ignore[arg-type]
-        symptom=shape.state if shape is not None and trouble else None,
-        onset_step=onset if trouble else None,
+        word=word(session, diagnosis),  # type: ignore[arg-type]
+        symptom=trouble.state if trouble is not None else None,
+        onset_step=trouble.step if trouble is not None else None,
         decided=diagnosis.decided and not diagnosis.healthy,
         why_undecided=diagnosis.why_undecided,
         causes=[

@@ -1,0 +1,60 @@
+"""The word of a verdict: what a person tells counts beside what files show, in every document that says it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from playbook.faces.cli import run as command
+from playbook.workflow.ingest import look
+from playbook.workflow.records.record import verdict_of
+from playbook.workflow.session import Session
+from playbook.workflow.verdict import symptom, word
+from tests import runs
+from tests.lab import judge
+
+LIBRARY = judge.library()
+QUIET = look(runs.plain(1), LIBRARY.book)
+
+
+def said(**answers: str) -> tuple[str, str | None]:
+    session = Session(LIBRARY.book, LIBRARY.tables)
+    session.observe(QUIET.evidence)
+    for signal, state in answers.items():
+        session.answer(signal.replace("_", "-"), state)
+    diagnosis = session.diagnosis(explained=False)
+    trouble = symptom(session)
+    assert verdict_of(session, diagnosis).word == word(session, diagnosis, QUIET)
+    return word(session, diagnosis, QUIET), trouble.state if trouble else None
+
+
+def test_a_healthy_curve_with_harmless_answers_is_healthy() -> None:
+    assert said() == ("healthy", None)
+    assert said(gpu_errors="none", eval_vs_train="follows") == ("healthy", None)
+
+
+@pytest.mark.parametrize("answer", [("eval_vs_train", "eval-worse"), ("gpu_errors", "ecc"), ("ranks_disagree", "yes")])
+def test_who_tells_of_a_fault_is_not_answered_with_a_healthy_curve(answer: tuple[str, str]) -> None:
+    assert said(**dict([answer])) == ("undecided", None)
+
+
+def test_a_shape_that_is_told_is_the_symptom() -> None:
+    assert said(loss_shape="slow-climb") == ("incident", "slow-climb")
+
+
+def test_the_terminal_and_the_document_say_the_same(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    loss = 2.0 + 6.0 * np.exp(-np.arange(400) / 60) + np.random.default_rng(0).normal(0, 0.02, 400)
+    path = tmp_path / "run.csv"
+    path.write_text("step,loss\n" + "".join(f"{k},{v:.4f}\n" for k, v in enumerate(loss)), encoding="utf-8")
+    for answer, verdict, shown in (
+        ("gpu-errors=none", "healthy", "healthy: nothing to report"),
+        ("eval-vs-train=eval-worse", "undecided", "undecided: the files show nothing, what was told speaks of a fault"),
+        ("loss-shape=plateau", "incident", "incident: "),
+    ):
+        assert command(["diagnose", str(path), "--no-input", "--json", "--answer", answer]) == 0
+        assert json.loads(capsys.readouterr().out)["verdict"] == verdict
+        assert command(["diagnose", str(path), "--no-input", "--answer", answer]) == 0
+        assert shown in " ".join(capsys.readouterr().out.split())
