@@ -596,6 +596,27 @@ def xid_event(seed: int) -> Made:
     return run(t, {"loss": loss}, events=(event,)), None
 
 
+def hung(others: Callable[[int], dict[int, tuple[int, str, int]]]) -> Callable[[int], Made]:
+    """Eight ranks that time out in one collective, except for `others`: rank -> number, operation, elements."""
+
+    def make(seed: int) -> Made:
+        t = np.arange(100)
+        events = []
+        for rank in range(8):
+            number, operation, size = others(8).get(rank, (98231, "ALLREDUCE", 52428800))
+            work = f"WorkNCCL(SeqNum={number}, OpType={operation}, NumelIn={size}, NumelOut={size}, Timeout(ms)=600000)"
+            said = f"[Rank {rank}] Watchdog caught collective operation timeout: {work} ran for 600005 milliseconds"
+            group = f"[PG ID 0 PG GUID 0(default_pg) Rank {rank}] Exception (either an error or timeout) detected by"
+            at = f"{group} watchdog at work: {number}, last enqueued NCCL work: {number}, last completed NCCL work: 1."
+            events += [
+                Event(text, "nccl", Origin("train.log", 101 + 2 * rank + place), step=99, rank=rank)
+                for place, text in enumerate((said, at))
+            ]
+        return run(t, {"loss": descent(100)}, events=tuple(events), config={"world_size": 8}), None
+
+    return make
+
+
 def averaged(seed: int) -> Made:
     rng = np.random.default_rng(seed)
     raw = descent(N) * np.exp(rng.normal(0, 0.15, N))
@@ -724,6 +745,11 @@ FAULTS: list[Fault] = [
     Fault("gpu", "network-rising", counted("network_errors")),
     Fault("gpu", "xid", gpus("xid", lambda r, n: np.zeros(n), lambda t: np.full(len(t), 79.0))),
     Fault("gpu", "xid", xid_event),
+    Fault("collectives", "mismatch", hung(lambda n: {3: (98230, "_ALLGATHER_BASE", 1024)})),
+    Fault("collectives", "mismatch", hung(lambda n: {1: (98231, "ALLREDUCE", 1024)})),
+    Fault("collectives", "one-behind", hung(lambda n: {3: (98230, "ALLREDUCE", 52428800)})),
+    Fault("collectives", "some-behind", hung(lambda n: dict.fromkeys((2, 3), (98230, "ALLREDUCE", 52428800)))),
+    Fault("collectives", "together", hung(lambda n: {})),
     Fault("artifact", "average-lag", averaged),
 ]
 

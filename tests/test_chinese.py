@@ -110,6 +110,8 @@ def _sentences(path: Path) -> Iterator[str]:
     }
 
     def walk(node: ast.AST) -> Iterator[str]:
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "compile":
+            return  # a pattern
         found = template(node)
         if found is not None:
             if id(node) not in silent and " " in found.strip():
@@ -127,7 +129,7 @@ def _sentences(path: Path) -> Iterator[str]:
 @pytest.mark.parametrize("path", sorted((PACKAGE / "detectors").glob("*.py")), ids=lambda p: p.stem)
 def test_every_text_of_a_detector_is_part_of_a_known_sentence(path: Path, table: dict[str, str]) -> None:
     known = "\n".join((*(HOLE.sub("{}", k) for k in table), *_PARTS))
-    found = [t for t in _sentences(path) if not t.startswith("(?i)") and re.search(r"[a-z]{2}", t.replace("{}", ""))]
+    found = [t for t in _sentences(path) if re.search(r"[a-z]{2}", t.replace("{}", ""))]
     lost = [t for t in found if re.sub(r"^\{\}(?=[,; ])|(?<=[,: ])\{\}$", "", t).strip() not in known]
     assert lost == []
 

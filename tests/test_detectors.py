@@ -55,6 +55,7 @@ KINDS = {
     "moe": "load-collapsed aux-zero",
     "fp8": "amax-stale amax-saturated",
     "gpu": "hot reduced-clock one-idle memory-growth ecc-rising xid network-rising",
+    "collectives": "mismatch together one-behind some-behind",
     "artifact": "average-lag exact-factor logged-only",
 }
 # symptoms that are no fault of the training loss itself

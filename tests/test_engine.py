@@ -16,7 +16,7 @@ from playbook.engine import diagnosis as diagnosis_module
 from playbook.engine import value as value_module
 from playbook.engine.belief import posterior
 from playbook.engine.diagnosis import IDLE_GAIN, diagnose
-from playbook.engine.explain import contradiction, leader
+from playbook.engine.explain import contradiction, leader, rests_on_a_line
 from playbook.engine.observe import flatten, from_config, lookup, observe
 from playbook.engine.tables import SLIP, Tables, compile_book
 from playbook.engine.value import RunSize, cost_of, gains, options
@@ -386,3 +386,16 @@ def test_what_a_person_tells_shares_no_line(tiny: Book) -> None:
     tables = compile_book(tiny, {})
     told = [replace(read_at(e.signal, e.state, 7), source="person") for e in LR]
     assert belief_module.line_shares(tables, posterior(tables, told).used).tolist() == [1.0] * len(LR)
+
+
+def test_one_line_has_to_be_surer_than_several(tiny: Book, monkeypatch: pytest.MonkeyPatch) -> None:
+    tables = compile_book(tiny, {})
+    monkeypatch.setattr(diagnosis_module, "DECIDE_EVIDENCE", 1)
+    for place in (7, None):
+        evidence = [read_at(e.signal, e.state, place or n) for n, e in enumerate(LR)]
+        found = diagnose(tiny, tables, evidence)
+        belief, first = found.belief, found.causes[0]
+        assert rests_on_a_line(belief, tables.index(first.id)) is (place is not None)
+        monkeypatch.setattr(diagnosis_module, "DECIDE", first.probability - 0.01)
+        monkeypatch.setattr(diagnosis_module, "DECIDE_ON_A_LINE", first.probability + 0.01)
+        assert diagnose(tiny, tables, evidence).decided is (place is None)

@@ -16,6 +16,7 @@ from playbook.detectors import (
     artifact,
     change_point,
     clipping,
+    collectives,
     eval_gap,
     explosion,
     first_loss,
@@ -80,6 +81,7 @@ TABLE: tuple[ModuleType, ...] = (
     moe,
     fp8,
     gpu,
+    collectives,
     artifact,
 )
 

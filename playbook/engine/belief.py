@@ -120,7 +120,7 @@ def line_shares(tables: Tables, used: Sequence[Evidence]) -> np.ndarray:
     """
     members: dict[tuple[str, int], list[int]] = {}
     for e, item in enumerate(used):
-        if (line := _line_of(item)) is not None:
+        if (line := line_of(item)) is not None:
             members.setdefault(line, []).append(e)
     shares = np.ones(len(used))
     for places in members.values():
@@ -131,7 +131,7 @@ def line_shares(tables: Tables, used: Sequence[Evidence]) -> np.ndarray:
     return shares
 
 
-def _line_of(item: Evidence) -> tuple[str, int] | None:
+def line_of(item: Evidence) -> tuple[str, int] | None:
     """The line that the evidence was read from; None for what was measured, set or told."""
     if item.source not in ("log", "probe") or item.origin is None or item.origin.line is None:
         return None

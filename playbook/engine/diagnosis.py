@@ -24,6 +24,8 @@ from playbook.knowledge.loader import Book
 # here were set on the development half of the cases (`playbook evaluate knowledge/cases --split development`).
 DECIDE = 0.75
 DECIDE_EVIDENCE = 3
+# What rests on one line of a log has to be surer than what several observations come to.
+DECIDE_ON_A_LINE = 0.85
 # What speaks against the leading cause may come to this share of what speaks for it. Answers that contradict each other
 # leave a cause first that fits none too badly: a mistaken answer or two faults, no verdict. No right verdict on the
 # development half comes above it.
@@ -167,7 +169,8 @@ def _decide(tables: Tables, ranked: tuple[Ranked, ...], belief: Belief, plan: li
         return False, "too little is known"
     if belief.unknown > ranked[0].probability:
         return False, "nothing in the book explains this evidence well"
-    if ranked[0].probability < DECIDE:
+    bar = DECIDE_ON_A_LINE if explain.rests_on_a_line(belief, tables.index(ranked[0].id)) else DECIDE
+    if ranked[0].probability < bar:
         several = "several causes explain the evidence"
         return False, several if plan else "nothing that is left to look at would decide it"
     if explain.contradiction(belief, tables.index(ranked[0].id)) > CONTRADICTED:

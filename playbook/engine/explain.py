@@ -7,7 +7,7 @@ from math import log
 
 import numpy as np
 
-from playbook.engine.belief import Belief, exponents, group_sizes, posterior, told_signals
+from playbook.engine.belief import Belief, exponents, group_sizes, line_of, posterior, told_signals
 from playbook.engine.tables import Tables
 from playbook.engine.value import exponent
 from playbook.findings import Evidence
@@ -29,6 +29,8 @@ RULED_OUT = -1.5
 PLAUSIBLE = 0.02
 # What is impossible is worth telling of a less plausible cause too: nobody need think of it again.
 PLAUSIBLE_ENOUGH = 0.005
+# Share of what speaks for a cause that makes it rest on one line of a log.
+MOSTLY = 0.75
 # Between near equals every trifle changes who is first: an observation that puts the other ahead by this factor is told
 # before one that only tips the scales.
 CLEARLY = 1.5
@@ -122,6 +124,16 @@ def contradiction(belief: Belief, cause: int) -> float:
     column = belief.ratios[:, cause]
     pro, con = float(column[column > 0].sum()), -float(column[column < 0].sum())
     return con / pro if pro > 0 else float(con > 0)
+
+
+def rests_on_a_line(belief: Belief, cause: int) -> bool:
+    """Whether most of what speaks for a cause was read from one line of a log."""
+    column = np.maximum(belief.ratios[:, cause], 0.0)
+    by_line: dict[tuple[str, int], float] = {}
+    for item, nats in zip(belief.used, column, strict=True):
+        if (line := line_of(item)) is not None:
+            by_line[line] = by_line.get(line, 0.0) + float(nats)
+    return max(by_line.values(), default=0.0) > MOSTLY * float(column.sum())
 
 
 def ruled_out(tables: Tables, belief: Belief, weighed: Weighed, most: int = 6) -> list[RuledOut]:

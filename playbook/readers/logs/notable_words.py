@@ -59,7 +59,8 @@ KINDS: tuple[tuple[str, re.Pattern[str]], ...] = (
             r"|fail|time ?out)|Timeout at NCCL work|async(?:hronous)? NCCL"
             r"|Got completion from peer .{0,80}(?:status=|error )|\bEI000[26]: |Notify register times out"
             r"|Getting socket times out|\bHccl\w+, error code|client socket has timed out"
-            r"|Rendezvous(?:Connection|Timeout)Error",
+            r"|Rendezvous(?:Connection|Timeout)Error|[Ll]ast enqueued (?:NCCL )?work: |[Mm]issing ranks(?: are|:) \{"
+            r"|finished collective #\d+|lagging ranks that caused|joined any collectives|Not all ranks joining",
         ),
     ),
     (
@@ -176,6 +177,7 @@ HINTS = (
     "due to task", "due to time", "sigsegv", "store->get", "ei0002", "ei0006", "unspecified launch",
     "tried to decrease", "transport endpoint", "read-only file", "loaded successfully", "saving model weights",
     "loader worker", "gpu is lost", "gpu requires", "restarting from",
+    "enqueued work", "missing ranks", "lagging ranks", "all ranks joining",
 )  # fmt: skip
 
 # Harmless lines that look like more (README of the collection: rule 11).
