@@ -579,6 +579,20 @@ def gpus(
     return make
 
 
+def slowed(level: float) -> Callable[[int], Made]:
+    """Eight GPUs of a run that becomes slow at row 300, and the per cent of the time that they work from then on."""
+
+    def make(seed: int) -> Made:
+        rng = np.random.default_rng(seed)
+        n = 500
+        t = np.arange(n)
+        speed = np.where(t >= 300, 0.4, 1.0) * 2.6e5 * np.exp(rng.normal(0, 0.01, n))
+        util = {r: np.where(t >= 300, level, 97.0) + rng.normal(0, 1.0, n) for r in range(8)}
+        return run(t, {"loss": descent(n) + rng.normal(0, 0.05, n), "throughput": speed}, {"gpu_util": util}), None
+
+    return make
+
+
 def counted(metric: str) -> Callable[[int], Made]:
     return gpus(metric, lambda r, n: np.zeros(n), lambda t: np.floor(np.maximum(t - 299, 0) / 10.0) + 1)
 
@@ -740,6 +754,8 @@ FAULTS: list[Fault] = [
         gpus("gpu_clock", lambda r, n: 1400 + r.normal(0, 8, n), lambda t: np.full(len(t), 810.0)),
     ),
     Fault("gpu", "one-idle", gpus("gpu_util", lambda r, n: 99 + r.random(n), lambda t: np.zeros(len(t)))),
+    Fault("gpu", "all-idle", slowed(40.0)),
+    Fault("gpu", "all-busy", slowed(97.0)),
     Fault("gpu", "memory-growth", memory),
     Fault("gpu", "ecc-rising", counted("ecc_errors")),
     Fault("gpu", "network-rising", counted("network_errors")),

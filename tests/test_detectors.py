@@ -54,7 +54,7 @@ KINDS = {
     "grad-before-loss",
     "moe": "load-collapsed aux-zero",
     "fp8": "amax-stale amax-saturated",
-    "gpu": "hot reduced-clock one-idle memory-growth ecc-rising xid network-rising",
+    "gpu": "hot reduced-clock one-idle all-idle all-busy memory-growth ecc-rising xid network-rising",
     "collectives": "mismatch together one-behind some-behind",
     "artifact": "average-lag exact-factor logged-only",
 }

@@ -1,9 +1,10 @@
 """The GPUs' own numbers: heat, clock, load, memory, error counters.
 
 What it sees
-    `hot`, `reduced-clock`, `one-idle` (one GPU does nothing while the others are busy), `memory-growth`,
-    `ecc-rising`, `xid`, `network-rising`: up to the onset of the loss fault, or over the whole run without one.
-    Each value may be logged by rank or once.
+    `hot`, `reduced-clock`, `one-idle` (one GPU does nothing while the others are busy), `all-idle` (all of them wait
+    for a part of the time in which they used to work), `all-busy` (they do not, though the run has become slow),
+    `memory-growth`, `ecc-rising`, `xid`, `network-rising`: up to the onset of the loss fault, or over the whole run
+    without one. Each value may be logged by rank or once.
 Why it matters
     Hardware and network leave marks in counters that no loss curve has (D0-hw-1, D0-hw-2, D0-hw-3, D0-com-5). A GPU
     at 0 % beside seven at 100 % and idle power is the one that is missing in the collective.
@@ -19,7 +20,7 @@ from __future__ import annotations
 import numpy as np
 
 from playbook.detectors import stats
-from playbook.detectors.onset import Onset, onset_of
+from playbook.detectors.onset import Onset, onset_of, scanned
 from playbook.detectors.shared import Shared, answer, blind
 from playbook.detectors.stats.curve import Curve, fold
 from playbook.findings import Finding, Scan
@@ -28,11 +29,19 @@ from playbook.series import Event
 NAME = "gpu"
 NEEDS = (("gpu_util", "gpu_temp", "gpu_clock", "gpu_power", "gpu_mem", "ecc_errors", "xid", "network_errors"),)
 OPTIONAL = ("loss",)
-KINDS = ("hot", "reduced-clock", "one-idle", "memory-growth", "ecc-rising", "xid", "network-rising")
+KINDS = (
+    *("hot", "reduced-clock", "one-idle", "all-idle", "all-busy", "memory-growth", "ecc-rising", "xid"),
+    "network-rising",
+)
 
 HOT = 85.0  # degrees Celsius: data-centre GPUs slow down between 83 and 92
 CLOCK = 0.85  # of the usual clock
 IDLE, BUSY = 10.0, 80.0  # per cent
+WORKED, LESS, FALL = (
+    60.0,
+    0.75,
+    20.0,
+)  # per cent of the time at first, share that is left of it, and points that are lost
 GROWTH, TAU = 1.15, 0.7  # of the memory from the second quarter on
 LAST = 16  # rows
 BACKGROUND = 5.0  # times the usual rate of network errors
@@ -44,22 +53,22 @@ def look(shared: Shared) -> Scan:
         return blind(NAME, gap)
     begin = onset_of(shared)
     out: list[Finding] = []
-    out += _hot(_parts(shared, "gpu_temp", begin))
-    idle = _idle(_parts(shared, "gpu_util", begin))
+    out += _hot(parts_of(shared, "gpu_temp", begin))
+    idle = _idle(parts_of(shared, "gpu_util", begin))
     resting = {f.rank for f in idle}  # a GPU without work lowers its clock by itself
-    out += [f for f in _clock(_parts(shared, "gpu_clock", begin)) if f.rank is None or f.rank not in resting]
-    out += idle
-    out += _memory(_parts(shared, "gpu_mem", begin))
-    out += _rising(_parts(shared, "ecc_errors", begin), "ecc-rising", "ECC error counter")
-    out += _rising(_parts(shared, "network_errors", begin), "network-rising", "network error counter")
-    out += _xid(_parts(shared, "xid", begin), xids)
+    out += [f for f in _clock(parts_of(shared, "gpu_clock", begin)) if f.rank is None or f.rank not in resting]
+    out += idle or _all(shared, parts_of(shared, "gpu_util", begin))
+    out += _memory(parts_of(shared, "gpu_mem", begin))
+    out += _rising(parts_of(shared, "ecc_errors", begin), "ecc-rising", "ECC error counter")
+    out += _rising(parts_of(shared, "network_errors", begin), "network-rising", "network error counter")
+    out += _xid(parts_of(shared, "xid", begin), xids)
     return answer(NAME, out, "the GPUs' numbers are ordinary")
 
 
 Part = tuple[int | None, Curve, np.ndarray]
 
 
-def _parts(shared: Shared, metric: str, begin: Onset | None) -> list[Part]:
+def parts_of(shared: Shared, metric: str, begin: Onset | None) -> list[Part]:
     """(rank, curve, indices of its finite rows up to a little behind the onset) of each series of a metric."""
     out: list[Part] = []
     series = dict(shared.ranked.get(metric, {}).items())
@@ -144,6 +153,43 @@ def _idle(parts: list[Part]) -> list[Finding]:
             _told("one-idle", rank, curve, int(index[starts[-1]]), text, 0.9, utilisation=float(levels[k] * scale))
         )
     return out
+
+
+def _all(shared: Shared, parts: list[Part]) -> list[Finding]:
+    """Whether all GPUs work for less of the time than they did, or as before in a run that has become slow."""
+    from playbook.detectors import throughput
+
+    if found := all_idle(parts):
+        return [found]
+    slow = [f for f in scanned(throughput, shared).findings if f.kind == "drops"]
+    after = [curve.values[index[curve.steps[index] >= f.step]] for f in slow[:1] for _, curve, index in parts if f.step]
+    levels = [_percent(v) for v in after if len(v) >= LAST]
+    if not levels or min(levels) < BUSY:
+        return []
+    _, curve, index = parts[0]
+    text = f"utilisation stays at {min(levels):.0f} % while the run is slower"
+    return [_told("all-busy", None, curve, int(index[-1]), text, 0.75, utilisation=min(levels))]
+
+
+def all_idle(parts: list[Part]) -> Finding | None:
+    """All GPUs work for a smaller part of the time at the end than at first: they wait for something."""
+    if not parts or any(len(index) < 2 * LAST for _, _, index in parts):
+        return None
+    first = [_percent(curve.values[index[: len(index) // 3]]) for _, curve, index in parts]
+    last = [_percent(curve.values[index[-LAST:]]) for _, curve, index in parts]
+    if any(a < WORKED or b > LESS * a or a - b < FALL for a, b in zip(first, last, strict=True)):
+        return None
+    _, curve, index = parts[0]
+    v = curve.values[index] * (100.0 if float(curve.values[index].max()) <= 1.0 else 1.0)
+    smooth = np.median(np.lib.stride_tricks.sliding_window_view(v, 5), axis=1)
+    high = np.flatnonzero(smooth > (first[0] + last[0]) / 2.0)
+    row = int(index[min(int(high[-1]) + 3, len(index) - 1)])
+    text = f"utilisation of all falls from {np.median(first):.0f} % to {np.median(last):.0f} %"
+    return _told("all-idle", None, curve, row, text, 0.85, before=float(np.median(first)), after=float(np.median(last)))
+
+
+def _percent(v: np.ndarray) -> float:
+    return float(np.median(v)) * (100.0 if float(v.max()) <= 1.0 else 1.0)
 
 
 def _memory(parts: list[Part]) -> list[Finding]:

@@ -4,8 +4,8 @@ What it sees
     Tokens, samples or iterations a second (or the step time, turned round): `drops` where the speed falls by a
     fifth and more against its level before and is still low at the end, where it leaves its level and declines by
     three tenths, or where rows that take a multiple of the usual time set in and cost a fifth; `steady` otherwise.
-    Where the time spent waiting for data was logged beside the step time, `data-bound` or `data-fast`: its share in
-    the last rows.
+    Where the time spent waiting for data was logged, `data-bound` or `data-fast`: its share of the step in the last
+    rows, or its rise where the speed falls.
 Why it matters
     Throughput drops without any effect on the loss when a GPU throttles, a link degrades or the input stalls
     (D0-hw-3); it costs as much as a crash and nobody gets a traceback.
@@ -19,17 +19,20 @@ Easily mistaken for
 from __future__ import annotations
 
 import math
+import re
+from dataclasses import replace
 
 import numpy as np
 
-from playbook.detectors import stats
-from playbook.detectors.shared import MENTION, Shared, answer, blind, finding
+from playbook.detectors import gpu, stats
+from playbook.detectors.shared import DOUBTFUL, MENTION, Shared, answer, blind, finding
 from playbook.detectors.stats.curve import Curve, at_steps
 from playbook.findings import Finding, Scan
+from playbook.series import Series
 
 NAME = "throughput"
 NEEDS = (("throughput", "step_time"),)
-OPTIONAL = ("batch_size", "seq_len", "data_time")
+OPTIONAL = ("batch_size", "seq_len", "data_time", "gpu_util")
 KINDS = ("drops", "steady", "data-bound", "data-fast")
 
 LEAST = 30  # rows
@@ -43,6 +46,10 @@ DECLINE, FALLING = math.log(0.7), -0.6  # of the level at the start, and Kendall
 AT_LEVEL = 0.15  # share of a decline that the first tenth may have: a running average falls most at first
 STALL, SOME, NONE = 2.0, 0.08, 0.03  # times the usual time; share of such rows behind the change and before it
 COST, STALLS = 0.2, 10  # of the usual time that they cost on the average, and how many there must be
+MORE = 1.5  # times the time that was spent waiting for data before
+LOADERS = ("num_workers", "dataloader_num_workers", "num_data_workers", "workers_per_gpu", "data_workers")
+# a unit in a name, and the timer of Megatron, which prints milliseconds
+_MILLISECONDS = re.compile(r"(?i)(?:^|[^a-z])(?:ms|msecs?|milliseconds?)(?:[^a-z]|$)|batch.generator")
 REGULAR = 0.7  # of the gaps that are the usual one: evaluations, checkpoints
 
 
@@ -60,7 +67,7 @@ def look(shared: Shared) -> Scan:
     found = _drop(shared, curve, index, x, sign)
     if found is None or found.confidence <= MENTION:
         found = _decline(shared, curve, index, x, sign) or _stalls(curve, index, x) or found
-    waits = _waits(shared)
+    waits = _waits(shared) or _waits_more(shared, found)
     if found is not None:
         return answer(NAME, [found, *waits], "")
     middle = stats.number(float(np.median(curve.values[index])))
@@ -79,11 +86,52 @@ def _waits(shared: Shared) -> list[Finding]:
     if int(good.sum()) < 8:
         return []
     share = float(np.median(data.values[own][good] / took[good]))
-    kind = "data-bound" if share > WAITS else "data-fast" if 0 <= share < FAST else None
-    if kind is None or share > 1.0:
+    if (unit := seconds(data.series) / seconds(step.series)) != 1.0:
+        # one of two names has a unit: the other one may have the same without saying so
+        shares = [s for s in (share, share * unit) if 0 <= s <= 1.0]
+        if len({_waiting(s) for s in shares}) != 1:
+            return []
+        share = shares[-1]
+    kind = _waiting(share)
+    if kind is None:
         return []
     text = f"{share:.0%} of the step is spent waiting for data in the last {stats.rows(int(good.sum()))}"
     return [finding(NAME, kind, data, int(own[0]), text, 0.85, numbers={"share": share})]
+
+
+def _waiting(share: float) -> str | None:
+    return "data-bound" if WAITS < share <= 1.0 else "data-fast" if 0 <= share < FAST else None
+
+
+def _waits_more(shared: Shared, drop: Finding | None) -> list[Finding]:
+    """Where no share of the step is known: the time spent waiting for data rises where the run becomes slow.
+
+    Without that time, GPUs that wait beside a loader in the process of the training are a weak sign of the same.
+    """
+    if drop is None or drop.step is None or drop.confidence <= MENTION:
+        return []
+    data = shared.curve("data_time")
+    if data is None:
+        idle = gpu.all_idle(gpu.parts_of(shared, "gpu_util", None))
+        if idle is None or shared.setting(*LOADERS) != 0:
+            return []
+        return [replace(idle, detector=NAME, kind="data-bound", because=f"no worker loads data, and {idle.because}",
+                        confidence=DOUBTFUL)]  # fmt: skip
+    before, after = data.before(drop.step), np.flatnonzero(data.finite & (data.steps >= drop.step))
+    if min(len(before), len(after)) < LOW_ROWS:
+        return []
+    old, new = float(np.median(data.values[before])), float(np.median(data.values[after]))
+    noise = stats.mad_sigma(data.values[before]) / math.sqrt(LOW_ROWS)
+    if new < MORE * old or new - old < Z * noise or new <= 0:
+        return []
+    n = stats.number
+    text = f"the time spent waiting for data goes from {n(old)} to {n(new)} as the run becomes slower"
+    return [finding(NAME, "data-bound", data, int(after[0]), text, 0.75, numbers={"before": old, "after": new})]
+
+
+def seconds(time: Series) -> float:
+    """What the values of a time are to be multiplied by to be seconds, as far as its name tells."""
+    return 1e-3 if _MILLISECONDS.search(time.raw) else 1.0
 
 
 def speed(shared: Shared) -> tuple[Curve | None, float]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -36,7 +35,6 @@ _FAULTS = frozenset(
         "nccl",
     }
 )
-_MILLISECONDS = re.compile(r"(?:^|[^a-z])(?:ms|msecs?|milliseconds?)(?:[^a-z]|$)", re.IGNORECASE)
 _STEP_TIME_SAMPLE = 200  # rows of which the median step time is taken
 
 
@@ -103,6 +101,8 @@ def run_size(run: Run) -> RunSize:
     """GPUs and seconds a step, from the configuration, the ranks and the logged step time."""
     import numpy as np
 
+    from playbook.detectors import throughput
+
     flat = flatten(run.config)
     gpus = next((n for key in _GPU_KEYS if (n := _number(lookup(flat, key)))), 0)
     gpus = gpus or Recipe(settings_of(run.config, run.settings)).world or len(run.ranks)
@@ -111,7 +111,7 @@ def run_size(run: Run) -> RunSize:
     if times is not None and len(times):
         sample = times.values[times.finite][:_STEP_TIME_SAMPLE]
         seconds = float(np.median(sample)) if len(sample) else 0.0
-        seconds /= 1000 if _MILLISECONDS.search(times.raw) else 1
+        seconds *= throughput.seconds(times)
     default = RunSize()
     known = bool(gpus or seconds > 0)
     return RunSize(gpus or default.gpus, seconds if 0 < seconds < 3600 else default.step_seconds, known)
