@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from math import log
 
 import numpy as np
@@ -10,9 +11,10 @@ import pytest
 
 from playbook.engine import explain
 from playbook.engine.belief import posterior
-from playbook.engine.diagnosis import Diagnosis, diagnose
+from playbook.engine.diagnosis import RIVALS, Diagnosis, diagnose
 from playbook.engine.explain import CLEAR, REASON, weigh
 from playbook.engine.tables import compile_book
+from playbook.engine.value import FREE, Option, RunSize, moot, options, trivial
 from playbook.findings import Evidence
 from playbook.knowledge.loader import Book
 from playbook.workflow.book import Library
@@ -112,3 +114,63 @@ def test_weights_are_against_the_causes_of_other_classes(tiny: Book) -> None:
         others = [i for i in range(len(tables.causes)) if i != h]
         mean = np.average(shares[others], weights=prior[others])
         assert weigh(tables, belief).weights[0, h] == pytest.approx(power * log(shares[h] / mean))
+
+
+@pytest.mark.parametrize(
+    ("known", "never"),
+    [
+        ({"precision": "fp16"}, {"fp8-amax-history"}),
+        ({"precision": "bf16"}, {"fp8-amax-history", "loss-scale-before"}),
+        ({"precision": "fp32"}, {"fp32-removes-it", "skipped-steps", "low-lr-updates-lost"}),
+        ({"parallelism": "single"}, {"network-counters", "ranks-disagree", "slow-rank", "nccl-log", "ranks-affected"}),
+        ({"ranks_affected": "single-process"}, {"single-device-removes-it", "same-batch-on-ranks"}),
+        ({"nodes": "one"}, {"network-counters"}),
+        ({"moe_in_model": "no"}, {"expert-load", "router-aux-loss"}),
+        ({"grad_accum_on": "no"}, {"loss-depends-on-accumulation"}),
+    ],
+)
+def test_what_the_run_does_not_have_is_not_asked_about(
+    library: Library, known: dict[str, str], never: set[str]
+) -> None:
+    tables = library.tables
+    evidence = [Evidence(name.replace("_", "-"), state, "person") for name, state in known.items()]
+    for shape in library.book.symptoms:
+        belief = posterior(tables, [Evidence("loss-shape", shape, "person"), *evidence])
+        signals = {e.signal for e in belief.used}
+        asked = {o.signal for o in options(tables, belief, library.book.signals, signals, set(), RunSize())}
+        assert not asked & never and not moot(tables, ()), shape
+    assert not moot(tables, [replace(e, confidence=0.7) for e in evidence]), "an unsure answer shuts nothing"
+
+
+def test_a_moot_question_changes_no_verdict(library: Library) -> None:
+    for case in list(library.book.cases.values())[::6]:
+        evidence = [Evidence(s, str(o), "case") for s, o in case.answers.items()]
+        said = diagnose(library.book, library.tables, evidence)
+        assert said.tipping is None or said.tipping.signal not in moot(library.tables, said.belief.used)
+
+
+def test_after_a_verdict_only_checks_of_it_are_asked(library: Library) -> None:
+    decided = 0
+    for said in walks(library):
+        if said.decided and said.causes:
+            decided += 1
+            book = library.book
+            linked = set().union(*(book.causes[r.id].expects for r in said.causes[: 1 + RIVALS]))
+            assert {o.signal for o in said.plan} <= linked - library.tables.circumstances.keys()
+    assert decided > 30
+
+
+def test_what_tells_little_waits_for_what_tells_more(library: Library) -> None:
+    for said in walks(library):
+        low = [trivial(library.tables, o) for o in said.plan]
+        assert low == sorted(low)
+
+
+def test_trivial_is_less_for_what_was_seen_than_for_how_a_run_is_set_up(library: Library) -> None:
+    def option(signal: str, gain: float) -> Option:
+        return Option(signal, gain, FREE, 1.0)
+
+    assert trivial(library.tables, option("task", 0.09)) and not trivial(library.tables, option("task", 0.1))
+    assert trivial(library.tables, option("spike-form", 0.04)) and not trivial(
+        library.tables, option("spike-form", 0.05)
+    )

@@ -272,3 +272,45 @@ def test_a_loss_scale_that_is_not_logged_is_no_answer_but_bf16_is() -> None:
     assert from_config(signal, {"fp16": True}) is None
     evidence = from_config(signal, {"bf16": True})
     assert evidence is not None and evidence.state == "absent"
+
+
+# What a question is about -> the signal that says whether the run has it. A question about it must name it in `needs`.
+_ABOUT = {
+    r"\bfp8\b|run in fp32|dynamic loss scale|because of overflow|vanish by rounding": {"precision"},
+    r"\bexperts?\b|\brouter\b": {"moe-in-model"},
+    r"sampler's probabilities": {"rl-training", "task"},
+    r"\branks?\b|single GPU|number of GPUs|collectives|\bNCCL|nccl-tests|\bNICs\b": {"parallelism"},
+    r"accumulation steps change": {"grad-accum-on"},
+    r"clipping threshold": {"grad-clipping"},
+    r"\bXid message": {"gpu-errors"},
+    r"at the resume\?$|size.* at resume": {"begins-at-resume"},
+    r"\bspikes?\b|around the jump|first NaN": {"loss-shape"},
+    r"next token|chat template|\bln\(vocabulary\)|one document": {"task"},
+}
+# Questions of which a word is about something else, with what they are asked for.
+_ANYWHERE = {
+    "crash-tail": "the first rank that failed is the only one in a run on one device",
+    "moe-in-model": "tells it",
+    "batch-or-gpu-change": "one GPU may have been eight before",
+    "world-size-changed": "likewise",
+    "error-is-exact-factor": "the number of GPUs is one of the factors",
+    "system-reports-fault": "NCCL is one of those who report",
+    "other-release-removes-it": "NCCL is one of the releases",
+    "resume-scaler-rng-restored": "random states are kept in every run",
+    "tied-weights-equal": "a load can untie them on one device",
+    "resume-optimizer-restored": "a damage of the state may be seen long after the resume",
+    "spike-period": "swings of the throughput have periods too",
+}
+
+
+def test_a_question_names_what_a_run_must_have_for_it() -> None:
+    for name, signal in book().signals.items():
+        wanted = {need for words, needs in _ABOUT.items() if re.search(words, signal.question) for need in needs}
+        assert (wanted <= set(signal.needs)) is (name not in _ANYWHERE), (name, wanted - set(signal.needs))
+
+
+def test_needs_name_outcomes_that_a_run_can_have() -> None:
+    for name, signal in book().signals.items():
+        for other, outcomes in signal.needs.items():
+            known = set(book().signals[other].outcomes)
+            assert other != name and set(outcomes) < known, (name, other)

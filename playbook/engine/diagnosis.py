@@ -32,9 +32,10 @@ DECIDE_ON_A_LINE = 0.85
 CONTRADICTED = 0.2
 # A told outcome at most this usual tells of a fault, however the curve looks.
 UNUSUAL = 0.2
-# Asking goes on beyond a verdict while it is cheap, for a probability that was just reached is often passed by chance;
-# at this one it ends.
+# Asking goes on beyond a verdict while it is cheap to check it, for a probability that was just reached is often passed
+# by chance; at CERTAIN it ends. A check is what the book links to the leading cause or to one of its nearest RIVALS.
 CERTAIN = 0.99
+RIVALS = 2
 # Bits, and bits per minute, below which asking on is idle.
 IDLE_GAIN = 0.01
 IDLE_RATE = 0.0003
@@ -57,6 +58,8 @@ class Ranked:
 @dataclass(frozen=True, slots=True)
 class Diagnosis:
     """The answer of the engine. `next` is None when nothing is worth asking; `healthy` when nothing is wrong.
+
+    `plan` is what is worth asking, best first; after a verdict it holds checks of it only.
 
     `trial` is a harmless repair that is better tried than asked about (None where a question comes first).
     """
@@ -101,6 +104,8 @@ def diagnose(
     plan = [o for o in plan if o.gain >= IDLE_GAIN and o.rate >= IDLE_RATE]
     healthy = _healthy(book, tables, belief)
     decided, why = (True, "") if healthy else _decide(tables, ranked, belief, plan)
+    if decided and not healthy:
+        plan = [o for o in plan if _checks(tables, o.signal, ranked)]
     shape = next((e.state for e in belief.used if e.signal == SHAPE), None)
     return Diagnosis(
         causes=() if healthy else ranked,
@@ -160,6 +165,12 @@ def _rank(book: Book, tables: Tables, belief: Belief, weighed: explain.Weighed |
 
 def _certain(ranked: tuple[Ranked, ...]) -> bool:
     return bool(ranked) and ranked[0].probability >= CERTAIN
+
+
+def _checks(tables: Tables, signal: str, ranked: tuple[Ranked, ...]) -> bool:
+    """Whether a signal can confirm or upset the verdict; how a run is set up confirms nothing."""
+    forms = [tables.index(r.id) for r in ranked[: 1 + RIVALS]]
+    return signal not in tables.circumstances and bool(tables.linked[forms, tables.signals.index(signal)].any())
 
 
 def _decide(tables: Tables, ranked: tuple[Ranked, ...], belief: Belief, plan: list[Option]) -> tuple[bool, str]:

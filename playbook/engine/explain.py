@@ -9,7 +9,7 @@ import numpy as np
 
 from playbook.engine.belief import Belief, exponents, group_sizes, line_of, posterior, told_signals
 from playbook.engine.tables import Tables
-from playbook.engine.value import exponent
+from playbook.engine.value import exponent, moot
 from playbook.findings import Evidence
 
 # What an observation must do to the odds of a cause against its rivals (nats, as it enters the posterior) to be called
@@ -166,7 +166,7 @@ def tipping(
         return None
     known = {e.signal for e in belief.used}
     sizes = group_sizes(tables, known)
-    settled = known | closed | told_signals(tables, belief.used)
+    settled = known | closed | told_signals(tables, belief.used) | moot(tables, belief.used)
     first = leading_class(belief)
     candidates = []
     for signal, where in tables.columns.items():

@@ -52,6 +52,7 @@ class Tables:
     couples     {(i, j): weight} authored pairs, i < j
     told_by     {k: other columns that say as much}
     circumstances {signal: its weight}, of how the run is set up: it tells where a fault is met and not that it is there
+    needs       {signal: {other signal: outcomes}}: known to be another one, there is nothing to ask
     """
 
     causes: tuple[str, ...]
@@ -71,6 +72,7 @@ class Tables:
     couples: dict[tuple[int, int], float]
     told_by: dict[int, frozenset[int]]
     circumstances: dict[str, float]
+    needs: dict[str, dict[str, frozenset[str]]]
 
     def column(self, signal: str, outcome: str) -> int | None:
         """Index k of an outcome; None where the book has no such signal or outcome."""
@@ -146,6 +148,7 @@ def compile_book(book: Book, learned: Counts | None = None) -> Tables:
         excluded=excluded,
         couples=_couples(causes, index),
         told_by=_told_by(signals, columns, outcomes),
+        needs={s.id: {name: frozenset(o) for name, o in s.needs.items()} for s in signals if s.needs},
         circumstances={s.id: s.weight for s in signals if s.circumstance},
     )
 

@@ -15,7 +15,7 @@ import numpy as np
 from playbook.engine.advice import fix_cost
 from playbook.engine.belief import Belief
 from playbook.engine.tables import Tables
-from playbook.engine.value import Option, RunSize, outcome_beliefs
+from playbook.engine.value import TIE, Option, RunSize, outcome_beliefs
 from playbook.knowledge.loader import Book
 
 # Handing the incident on: what a working day of somebody who knows more costs, in minutes.
@@ -28,8 +28,6 @@ ASKED = 4
 LIKELY, SAVES = 0.3, 0.05
 # Causes below this are left to whoever the incident is handed on to.
 NEGLIGIBLE = 0.002
-# Digits of chance per minute: near ties must not hang on the last bit of a sum (the engine in the browser).
-TIE = 12
 
 
 @dataclass(frozen=True, slots=True)

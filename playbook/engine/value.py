@@ -14,6 +14,7 @@ import numpy as np
 
 from playbook.engine.belief import DISCOUNT, TEMPERATURE, Belief, group_sizes, told_signals
 from playbook.engine.tables import Tables
+from playbook.findings import Evidence
 from playbook.knowledge.entries import Signal
 
 # A GPU-hour in minutes of an engineer: about 2 USD (ledger D3-cost-1) against about 100 USD an hour.
@@ -25,6 +26,13 @@ OVERHEAD_MINUTES = 0.5
 # How often the answer differs from what another signal has told already: only then is something learned.
 OTHER_THAN_TOLD = 0.1
 DANGER_MINUTES = {"none": 0.0, "slows": 2.0, "stops-the-run": 15.0, "changes-the-run": 10.0}
+# An observation of this confidence says what there is nothing to ask about.
+PLAIN = 0.8
+# Bits: a question that tells less is asked only when none is left that tells more, however quick it is to answer.
+# How a run is set up tells where a fault is met and not that it is there: asked early only where it tells more.
+TRIVIAL, TRIVIAL_CIRCUMSTANCE = 0.05, 0.1
+# Digits of bits and rates: near ties must not hang on the last bit of a sum (another machine, the browser's engine).
+TIE = 12
 # What a further signal of a cluster costs once its rerun has been made.
 READ_OFF_MINUTES = 1.0
 
@@ -111,6 +119,16 @@ def gains(tables: Tables, belief: Belief, known: Collection[str]) -> dict[str, f
     return result
 
 
+def moot(tables: Tables, used: Iterable[Evidence]) -> frozenset[str]:
+    """Signals about something that this run does not have: no scale of fp8 in fp16, no ranks in one process."""
+    known = {e.signal: e.state for e in used if e.confidence >= PLAIN}
+    return frozenset(
+        name
+        for name, needs in tables.needs.items()
+        if any(other in known and known[other] not in outcomes for other, outcomes in needs.items())
+    )
+
+
 def outcome_beliefs(
     tables: Tables, belief: Belief, known: Collection[str], signal: str
 ) -> tuple[np.ndarray, np.ndarray]:
@@ -158,15 +176,14 @@ def options(
     clusters_done: Collection[str] = (),
 ) -> list[Option]:
     """Every observation that could still be made, best first. `closed`: asked in vain, or cannot be got here."""
-    gain = gains(tables, belief, known)
+    shut = {*closed, *moot(tables, belief.used)}
+    gain = {name: bits for name, bits in gains(tables, belief, known).items() if name not in shut}
     clusters: dict[str, list[str]] = {}
     for name in gain:
-        if (cluster := signals[name].cluster) and name not in closed:
+        if cluster := signals[name].cluster:
             clusters.setdefault(cluster, []).append(name)
     found = []
     for name, bits in gain.items():
-        if name in closed:
-            continue
         signal = signals[name]
         cost = cost_of(signal, size, clusters_done)
         worth = bits
@@ -176,5 +193,10 @@ def options(
         # The root: a signal that few could tell is still worth asking for when it says much.
         chance = tables.answered[name] ** 0.5
         found.append(Option(name, bits * chance, cost, worth * chance / cost.total))
-    # Rounded, so that near ties do not hang on the last bit of a sum (another machine, the engine in the browser).
-    return sorted(found, key=lambda o: (-round(o.rate, 12), o.signal))
+    return sorted(found, key=lambda o: (trivial(tables, o), -round(o.rate, TIE), o.signal))
+
+
+def trivial(tables: Tables, option: Option) -> bool:
+    """Whether it tells too little to be asked while something is left that tells more."""
+    least = TRIVIAL_CIRCUMSTANCE if option.signal in tables.circumstances else TRIVIAL
+    return round(option.gain, TIE) < least

@@ -154,6 +154,7 @@ class Signal(Entry):
     config: list[ConfigRule] = []
     implies: dict[str, Id] = {}  # outcome -> symptom, where this is seen and no curve tells the symptom
     told_by: dict[str, dict[Id, list[str]]] = {}  # outcome -> {signal: outcomes} that say as much: not asked, not new
+    needs: dict[Id, list[str]] = {}  # signal -> outcomes: where it is known to be another one, there is nothing to ask
     how: Text  # in plain words
     commands: list[Command] = []
     minutes: float = Field(ge=0)  # a person's time

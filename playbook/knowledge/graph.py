@@ -66,6 +66,9 @@ def _of_signal(entry: Signal) -> Iterator[Link]:
         for name, outcomes in others.items():
             for outcome in outcomes:
                 yield Link("told-by", ("signals", entry.id), ("signals", name), outcome, tuple(entry.sources))
+    for name, outcomes in entry.needs.items():
+        for outcome in outcomes:
+            yield Link("needs", ("signals", entry.id), ("signals", name), outcome, tuple(entry.sources))
 
 
 def _of_fix(fix: Fix) -> Iterator[Link]:

@@ -49,7 +49,7 @@ def _at(book: Book, kind: str, entry_id: str, what: str, hint: str, code: str) -
 
 
 # Arrows to a signal whose label is one of its outcomes.
-_WITH_OUTCOME = frozenset({"excludes", "tests", "called-by", "unless", "told-by"})
+_WITH_OUTCOME = frozenset({"excludes", "tests", "called-by", "unless", "told-by", "needs"})
 
 
 def dangling(book: Book, names: Names) -> Iterator[Problem]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from playbook.engine.value import gains
+from playbook.engine.value import gains, moot
 from playbook.workflow.ingest import Ingested
 from playbook.workflow.session import Session
 
@@ -26,8 +26,11 @@ def missing(found: Ingested, session: Session) -> list[Missing]:
     known = {e.signal for e in session.evidence}
     blind = {scan.detector: scan.because for scan in found.scans if scan.status == "blind"}
     gain = gains(session.tables, diagnosis.belief, known)
+    beside = moot(session.tables, diagnosis.belief.used)
     rows = []
     for name, bits in gain.items():
+        if name in beside:
+            continue
         signal = session.book.signals[name]
         silent = [s.detector for s in signal.seen_by if s.detector in blind]
         if bits >= _WORTH and silent and len(silent) == len(signal.seen_by):

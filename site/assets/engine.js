@@ -211,6 +211,16 @@
     return found;
   }
 
+  // Signals about something that this run does not have: Set.
+  function moot(tables, used) {
+    const known = new Map(used.filter((e) => (e.confidence === undefined ? 1 : e.confidence) >= tables.k.plain).map((e) => [e.signal, e.state]));
+    const found = new Set();
+    tables.signals.forEach((signal, name) => {
+      if (signal.needs.some(([other, outcomes]) => known.has(other) && !outcomes.includes(known.get(other)))) found.add(name);
+    });
+    return found;
+  }
+
   // A person's minutes and a run of `steps` on `gpus` GPUs, with the waiting for it. `size`: {gpus, stepSeconds}.
   function runCost(k, minutes, steps, gpus, size) {
     const hours = (steps * size.stepSeconds) / 3600;
@@ -243,15 +253,16 @@
 
   // Every observation that could still be made, best first: [{signal, gain, cost, rate}].
   function options(tables, belief, known, closed, size, clustersDone) {
+    const { k } = tables;
     const gain = gains(tables, belief, known);
+    [...closed, ...moot(tables, belief.used)].forEach((name) => gain.delete(name));
     const clusters = new Map();
     gain.forEach((_, name) => {
       const cluster = tables.signals.get(name).cluster;
-      if (cluster && !closed.has(name)) clusters.set(cluster, (clusters.get(cluster) || []).concat(name));
+      if (cluster) clusters.set(cluster, (clusters.get(cluster) || []).concat(name));
     });
     const found = [];
     gain.forEach((bits, name) => {
-      if (closed.has(name)) return;
       const signal = tables.signals.get(name);
       const cost = costOf(tables, signal, size, clustersDone);
       let worth = bits;
@@ -264,7 +275,8 @@
       found.push({ signal: name, gain: bits * chance, cost, rate: (worth * chance) / cost.total });
     });
     // Rounded, so that near ties do not hang on the last bit of a sum: the same order as the command line.
-    return found.sort((a, b) => tie(b.rate) - tie(a.rate) || byName(a.signal, b.signal));
+    const trivial = (o) => tie(o.gain) < (tables.signals.get(o.signal).circumstance ? k.trivialCircumstance : k.trivial);
+    return found.sort((a, b) => trivial(a) - trivial(b) || tie(b.rate) - tie(a.rate) || byName(a.signal, b.signal));
   }
 
   // The whole answer. evidence: as for `posterior`, each with `source`; closed, clustersDone: Sets; size: {gpus, stepSeconds}.
@@ -274,14 +286,15 @@
     const belief = posterior(tables, evidence);
     const known = new Set(belief.used.map((e) => e.signal));
     const ranked = rank(tables, belief);
-    const plan = options(tables, belief, known, closed || new Set(), run, clustersDone || new Set()).filter(
+    const worth = options(tables, belief, known, closed || new Set(), run, clustersDone || new Set()).filter(
       (o) => o.gain >= k.idleGain && o.rate >= k.idleRate,
     );
     const shape = belief.used.find((e) => e.signal === k.shape);
     const told = belief.used.filter((e) => e.source === "person" || e.source === "case");
     const healthy = shape !== undefined && shape.state === "healthy" && !told.some((e) => tellsOfAFault(tables, e));
     const certain = ranked.length > 0 && ranked[0].probability >= k.certain;
-    const [decided, why] = healthy ? [true, ""] : decide(tables, ranked, belief, plan);
+    const [decided, why] = healthy ? [true, ""] : decide(tables, ranked, belief, worth);
+    const plan = decided && !healthy ? worth.filter((o) => checks(tables, o.signal, ranked)) : worth;
     return {
       causes: healthy ? [] : ranked,
       coupled: healthy ? [] : belief.pairs.filter((p) => p[2] >= 0.02).map(([i, j, p]) => [tables.causes[i], tables.causes[j], p]),
@@ -295,6 +308,12 @@
       fixes: healthy ? [] : repairs(tables, belief, run),
       belief,
     };
+  }
+
+  // Whether a signal can confirm or upset the verdict; how a run is set up confirms nothing.
+  function checks(tables, name, ranked) {
+    const signal = tables.signals.get(name);
+    return !signal.circumstance && ranked.slice(0, 1 + tables.k.rivals).some((r) => signal.linked.includes(r.index));
   }
 
   // Classes by probability; the most probable form stands for its class, the others are its variants.

@@ -66,6 +66,8 @@ def _facts(shelf: Shelf, signal: Signal) -> Facts:
     ]
     if signal.danger != "none":
         rows.append((w("Mind"), Plain(shelf.danger_word(signal.danger))))
+    if signal.needs:
+        rows.append((w("Asked unless it is known to be otherwise"), _needs(shelf, signal)))
     if signal.cluster:
         others = [s.id for s in shelf.book.signals.values() if s.cluster == signal.cluster and s.id != signal.id]
         if others:
@@ -74,6 +76,15 @@ def _facts(shelf: Shelf, signal: Signal) -> Facts:
     if same:
         rows.append((w("Other views of the same fact"), _refs(shelf, same[:6])))
     return Facts(tuple(rows))
+
+
+def _needs(shelf: Shelf, signal: Signal) -> tuple[Part, ...]:
+    parts: list[Part] = []
+    for name, outcomes in signal.needs.items():
+        if parts:
+            parts.append(Plain(" · "))
+        parts += [shelf.ref("signals", name), Plain(" = "), Plain(", ".join(outcomes), code=True)]
+    return tuple(parts)
 
 
 def _refs(shelf: Shelf, signals: list[str]) -> tuple[Part, ...]:

@@ -229,9 +229,8 @@ class Game:
             raise PlaybookError(signal, "is known, or was asked in vain", "look at something else")
         belief = posterior(self.drill.tables, self.session.evidence)
         gain = gains(self.drill.tables, belief, {e.signal for e in belief.used}).get(signal, 0.0)
-        plan = self._plan(belief)
-        best = plan[0] if plan else None
-        mine = next((o for o in plan if o.signal == signal), None)  # None: not worth asking at all
+        best = self.session.diagnosis(explained=False).next
+        mine = next((o for o in self._plan(belief) if o.signal == signal), None)  # None: not worth asking at all
         state = self.drill.oracle.get(signal, UNKNOWN)
         before = self.cost
         self.session.answer(signal, state, source="case")
@@ -247,13 +246,13 @@ class Game:
                 paid,
                 gain=round(gain, 4) if state != UNKNOWN else 0.0,
                 best=best.signal if best else "",
-                share=round(mine.rate / best.rate, 4) if best and mine else 0.0,
+                share=round(min(1.0, mine.rate / best.rate), 4) if best and mine else 0.0,
             )
         )
         return state
 
     def _plan(self, belief: Belief) -> list[Option]:
-        """What the engine would look at now, best first: what is idle to it is left out, as in a diagnosis."""
+        """What could be looked at now, best first: what is idle to the engine is left out, as in a diagnosis."""
         known = {e.signal for e in belief.used}
         drill, session = self.drill, self.session
         found = options(
