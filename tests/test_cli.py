@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from playbook.faces.cli import run as command
+from playbook.faces.cli.common import late
 
 TINY = Path(__file__).parent / "tiny_knowledge"
 CURVE = "step,loss\n" + "".join(f"{step},{3 - step * 0.01:.3f}\n" for step in range(100))
@@ -143,3 +144,44 @@ def test_a_machine_file_with_a_fault_is_not_healthy(tmp_path: Path, width: int, 
 
     (tmp_path / "smi.txt").write_text(SMI.format(width=width))
     assert ingest([str(tmp_path / "smi.txt")], load([TINY])).verdict == verdict
+
+
+@pytest.mark.parametrize(
+    ("args", "meant"),
+    [
+        ("--lang zh diagnose run.csv --no-input", "diagnose run.csv --no-input --lang zh"),
+        ("--json --lang=zh ingest run.csv", "ingest run.csv --json --lang=zh"),
+        ("--knowledge a --knowledge b knowledge lint", "knowledge lint --knowledge a --knowledge b"),
+        ("--port 80 --lang zh tui", "--port 80 tui --lang zh"),
+        ("--lang zh ingest -- --json", "ingest --lang zh -- --json"),
+        ("diagnose --lang zh", "diagnose --lang zh"),
+        ("--lang zh", "--lang zh"),
+        ("--lang", "--lang"),
+        ("--lang zh -- x", "--lang zh -- x"),
+        ("", ""),
+    ],
+)
+def test_shared_options_may_stand_before_the_command(args: str, meant: str) -> None:
+    assert late(args.split(), {"--port": 1, "--plain": 0, "--lang": 1}) == meant.split()
+
+
+def test_every_group_takes_shared_options_before_its_command(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    db = f"sqlite:///{tmp_path / 'x.db'}"
+    for args in (
+        ["--knowledge", str(TINY), "--json", "--lang", "zh", "knowledge", "show", "lr-peak"],
+        ["knowledge", "--json", "show", "lr-peak"],
+        ["--db", db, "--json", "incident", "list"],
+        ["incident", "--db", db, "--json", "list"],
+        ["--json", "--lang", "zh", "diagnose", "--answer", "precision=fp16"],
+    ):
+        code = command(args)
+        said = capsys.readouterr()
+        if "knowledge" in args and "--knowledge" not in args:
+            assert code == 2 and "lr-peak" in said.err  # the built-in book has no such cause
+        else:
+            assert code == 0 and json.loads(said.out) is not None, (args, said.err)
+    assert command(["--lang", "zh", "diagnose", "no-such-file"]) == 2
+    assert "没有这个文件" in capsys.readouterr().err
+    assert command(["--json", "demo"]) == 2, "an option that the command does not have is refused as ever"

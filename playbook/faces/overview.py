@@ -46,7 +46,7 @@ Usage: playbook [OPTIONS] [COMMAND] [ARGS]...
 Options:
   --plain     The guided terminal as plain text, for screen readers.
   --serve     The guided terminal in the browser, on this machine only.
-  --lang CODE Language of the terminal: en or zh.
+  --lang CODE Language: en or zh.
   --version   Show the version and exit.
   -h, --help  Show this message and exit.
 
@@ -54,7 +54,8 @@ Commands:
 """
 
 _TAIL = """
-Every command has its own --help. Commands that report take --json.
+Every command has its own --help. Commands that report take --json. --lang,
+--json, --knowledge DIR and --db URL may stand before or after the command.
 Shell completion: eval "$(_PLAYBOOK_COMPLETE=bash_source playbook)"
 (or zsh_source; for fish: _PLAYBOOK_COMPLETE=fish_source playbook | source).
 """

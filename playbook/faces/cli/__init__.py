@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, TextIO
 
 import click
 
+from playbook.faces.cli import common
 from playbook.faces.cli.speech import current, speaking, spoken
 from playbook.faces.overview import COMMANDS, text
 
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from playbook.faces.words import Words
 
 
-class LazyGroup(click.Group):
+class LazyGroup(common.Group):
     """A group that imports a command's module when the command is called, not to print an overview."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
@@ -74,8 +75,8 @@ def playbook(ctx: click.Context, plain: bool, serve: bool, port: int | None, lan
     Without a command it opens the guided terminal; the options are those of `playbook tui`.
     """
     if ctx.invoked_subcommand is not None:
-        if plain or serve or port or lang:
-            raise click.UsageError("--plain, --serve, --port and --lang go without a command, or after `tui`.", ctx)
+        if plain or serve or port:
+            raise click.UsageError("--plain, --serve and --port go without a command, or after `tui`.", ctx)
         return None
     from playbook.faces.cli.tui import open_terminal
     from playbook.faces.tui import Options

@@ -19,6 +19,43 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 
+# Options that many commands share, with the number of their values: they may stand before the command too.
+SHARED = {"--lang": 1, "--knowledge": 1, "--db": 1, "--json": 0}
+
+
+class Group(click.Group):
+    """A group before whose command the shared options may stand: `playbook --lang zh diagnose`."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        return super().parse_args(ctx, late(args, self._values()))
+
+    def _values(self) -> dict[str, int]:
+        """The group's own options, each with the number of its values."""
+        return {
+            name: 0 if getattr(param, "is_flag", False) else param.nargs
+            for param in self.params
+            for name in (*param.opts, *param.secondary_opts)
+        }
+
+
+def late(args: list[str], own: dict[str, int]) -> list[str]:
+    """The arguments with the shared options that stand before a command moved behind it; without one as they are."""
+    kept: list[str] = []
+    moved: list[str] = []
+    place = 0
+    while place < len(args) and args[place].startswith("-") and args[place] != "--":
+        name, equals, _ = args[place].partition("=")
+        values = SHARED.get(name, own.get(name, 0))
+        size = 1 if equals else 1 + values
+        (moved if name in SHARED else kept).extend(args[place : place + size])
+        place += size
+    if place >= len(args) or args[place] == "--":
+        return args
+    rest = args[place:]
+    end = rest.index("--") if "--" in rest else len(rest)
+    return [*kept, *rest[:end], *moved, *rest[end:]]
+
+
 class Finite(click.FloatRange):
     """A number within bounds; `nan` and `inf` are none."""
 

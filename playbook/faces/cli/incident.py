@@ -22,7 +22,7 @@ def as_document(record: Record) -> dict[str, Any]:
     return document(record)
 
 
-@click.group(short_help="The incident record: list, show, close, export ...")
+@click.group(cls=common.Group, short_help="The incident record: list, show, close, export ...")
 @common.lang_option
 def incident() -> None:
     """Recorded incidents: SQLite in the data folder, another database by --db or PLAYBOOK_DB.

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from playbook.knowledge.loader import Book
 
 
-@click.group(short_help="The book: lint, show, graph, coverage, schema, learn, fit.")
+@click.group(cls=common.Group, short_help="The book: lint, show, graph, coverage, schema, learn, fit.")
 @common.lang_option
 def knowledge() -> None:
     """The knowledge base: symptoms, signals, causes, fixes, cases, questions; one YAML file per entry."""

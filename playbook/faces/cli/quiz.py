@@ -24,7 +24,11 @@ _level = click.option("--level", type=click.IntRange(1, 4), help="Difficulty: 1 
 _lang = click.option("--lang", metavar="CODE", help="Language: en or zh.")
 
 
-@click.group(invoke_without_command=True, short_help="Cards with spaced repetition, interview practice, an Anki deck.")
+@click.group(
+    cls=common.Group,
+    invoke_without_command=True,
+    short_help="Cards with spaced repetition, interview practice, an Anki deck.",
+)
 @_topic
 @_level
 @click.option("--due", is_flag=True, help="Only cards that are due.")

@@ -13,7 +13,7 @@ from playbook.faces.cli.speech import say
 from playbook.faces.words import number
 
 
-@click.group(short_help="Build or serve the static site of playbooks.")
+@click.group(cls=common.Group, short_help="Build or serve the static site of playbooks.")
 @common.lang_option
 def site() -> None:
     """The on-call site: works from a server, from a folder and without a network; reads without a script."""
