@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Any
 
 from playbook.engine.diagnosis import Diagnosis
@@ -76,9 +77,13 @@ def location(origin: Origin | None) -> dict[str, Any] | None:
 
 
 def diagnose_document(
-    found: Ingested | None, session: Session, diagnosis: Diagnosis, incident: str | None
+    found: Ingested | None,
+    session: Session,
+    diagnosis: Diagnosis,
+    incident: str | None,
+    unmapped: Collection[str] = (),
 ) -> dict[str, Any]:
-    """`diagnose --json`: the ingest document and the diagnosis."""
+    """`diagnose --json`: the ingest document and the diagnosis; `unmapped`: answers of a case that no signal takes."""
     base = ingest_document(found, session) if found is not None else _NOTHING_READ
     book = session.book
     return base | {
@@ -134,7 +139,7 @@ def diagnose_document(
             "gain": round(diagnosis.next.gain, 4),
         },
         "trial": trial_document(diagnosis),
-        "unmapped": [e.signal for e in diagnosis.unmapped],
+        "unmapped": sorted({*(e.signal for e in diagnosis.unmapped), *unmapped}),
         "incident": incident,
     }
 

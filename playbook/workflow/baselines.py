@@ -46,7 +46,7 @@ def baselines(
     folder: Path, library: Library, split: str | None = None, progress: Callable[[str], None] | None = None
 ) -> list[Row]:
     """The baselines on the cases of a folder. The tree learns from the development half of the book's own cases."""
-    chosen = [(path, case) for path, case in read_cases(folder) if split in (None, case.split)]
+    chosen = read_cases(folder, split)
     cache: dict[str, list[Evidence]] = {}
     ranks: dict[str, list[int]] = {"most frequent": [], "naive Bayes": [], "decision tree": []}
     asked: list[Score] = []

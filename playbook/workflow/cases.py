@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -10,7 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from playbook.engine.tables import Tables
 from playbook.engine.value import RunSize
-from playbook.errors import PlaybookError, only_file, reason
+from playbook.errors import PlaybookError, Problem, only_file, reason
 from playbook.findings import Evidence
 from playbook.knowledge.loader import Book, parse_yaml
 from playbook.workflow.ingest import ingest
@@ -24,6 +26,9 @@ _IN_PASSING = {
     "task": ("task", "model", "framework"),
     "parallelism": ("framework",),
 }
+
+_MEND = "a case file is YAML with id, causes and answers"
+_CASE = re.compile(r"""^(?:\{[^\n]*?)?["']?(?:answers|causes)["']?\s*:""", re.MULTILINE)
 
 MAX_QUESTIONS = 300  # a bound, not a goal: the stop rule ends a diagnosis before, most answers being "unknown"
 
@@ -46,13 +51,10 @@ class CaseFile(BaseModel):
 
 def read_case(path: Path) -> CaseFile:
     """One case file. Raises `PlaybookError` with file and line."""
-    try:
-        text = only_file(path).read_text("utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise PlaybookError(str(path), f"cannot be read: {reason(error)}", "name a case file (YAML)") from None
+    text = _text(path)
     data = parse_yaml(text, str(path))
     if not isinstance(data, dict):
-        raise PlaybookError(str(path), "is no case file", "it must be a mapping with id, causes and answers", 1)
+        raise PlaybookError(str(path), "is no case file", _MEND, 1)
     data.setdefault("id", path.stem)
     try:
         return CaseFile.model_validate({key: value for key, value in data.items() if value is not None})
@@ -64,21 +66,51 @@ def read_case(path: Path) -> CaseFile:
         ) from None
 
 
+def _text(path: Path) -> str:
+    try:
+        return only_file(path).read_text("utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise PlaybookError(str(path), f"cannot be read: {reason(error)}", "name a case file (YAML)") from None
+
+
 def _line(text: str, place: str) -> int | None:
     key = place.split(".")[0]
     return next((n for n, line in enumerate(text.splitlines(), 1) if line.startswith(f"{key}:")), 1)
 
 
-def read_cases(folder: Path) -> list[tuple[Path, CaseFile]]:
-    """All case files of a folder (or one file), by name."""
+def read_cases(
+    folder: Path, split: str | None = None, passed: Callable[[Problem], None] = lambda problem: None
+) -> list[tuple[Path, CaseFile]]:
+    """All case files of a folder and below it (or one file), by name; `split`: only those of this half.
+
+    A folder holds other YAML too (a configuration beside the metrics): `passed` is told of each. Raises `PlaybookError`
+    for a file that is meant as a case and is none, and where there are no cases at all.
+    """
     if folder.is_file():
-        return [(folder, read_case(folder))]
-    if not folder.is_dir():
+        found = [(folder, read_case(folder))]
+    elif folder.is_dir():
+        found = []
+        for path in sorted(p for p in (*folder.rglob("*.yaml"), *folder.rglob("*.yml")) if p.is_file()):
+            if _meant_as_case(path):
+                found.append((path, read_case(path)))
+            else:
+                passed(Problem(str(path), None, "is no case file and is passed over", _MEND))
+    else:
         raise PlaybookError(str(folder), "no such folder", "name a folder of case files (*.yaml)")
-    paths = sorted(p for p in (*folder.rglob("*.yaml"), *folder.rglob("*.yml")) if p.is_file())
-    if not paths:
-        raise PlaybookError(str(folder), "holds no case files", "a case file is YAML with id, causes and answers")
-    return [(path, read_case(path)) for path in paths]
+    if not found:
+        raise PlaybookError(str(folder), "holds no case files", _MEND)
+    chosen = [(path, case) for path, case in found if split in (None, case.split)]
+    if not chosen:
+        raise PlaybookError(str(folder), f"holds no case of the half {split}", f"a case of it says `split: {split}`")
+    return chosen
+
+
+def _meant_as_case(path: Path) -> bool:
+    """Whether a file has what only cases have at its top: answers or causes. The text may be no YAML at all."""
+    try:
+        return _CASE.search(_text(path)) is not None
+    except PlaybookError:
+        return False
 
 
 def start(

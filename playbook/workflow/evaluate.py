@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from playbook.engine.diagnosis import Diagnosis
+from playbook.errors import Problem
 from playbook.findings import Evidence
 from playbook.workflow import calibration
 from playbook.workflow.book import Library
@@ -38,14 +39,16 @@ class Score:
 
 
 def evaluate(
-    folder: Path, library: Library, progress: Callable[[str], None] | None = None, split: str | None = None
+    folder: Path,
+    library: Library,
+    progress: Callable[[str], None] | None = None,
+    split: str | None = None,
+    passed: Callable[[Problem], None] = lambda problem: None,
 ) -> list[Score]:
-    """Play every case file of a folder. Raises `PlaybookError` for a file that is no case."""
+    """Play every case file of a folder; `passed` is told of what is none. Raises `PlaybookError` for a broken case."""
     scores = []
     cache: dict[str, list[Evidence]] = {}
-    for path, case in read_cases(folder):
-        if split is not None and case.split != split:
-            continue
+    for path, case in read_cases(folder, split, passed):
         if progress is not None:
             progress(case.id)
         scores.append(judge(case, path.parent, library, cache))

@@ -83,7 +83,7 @@ def diagnose(
 
     from playbook.faces.words import words
     from playbook.workflow.book import open_book
-    from playbook.workflow.cases import play, read_case, start
+    from playbook.workflow.cases import play, read_case, start, unmapped
     from playbook.workflow.ingest import ingest
     from playbook.workflow.session import Session
 
@@ -92,9 +92,10 @@ def diagnose(
     found = ingest(paths, library.book, common.parse_mapping(mapping), common.narrator(as_json)) if paths else None
     common.hush()
     session = Session(library.book, library.tables)
-    case = None
+    case, beside = None, []
     if case_file is not None:
         case = read_case(case_file)
+        beside = unmapped(case, library.book)
         session = start(case, library.book, library.tables, case_file.parent)
     if found is not None:
         session.size = found.size
@@ -121,7 +122,11 @@ def diagnose(
 
         _say_similar(session, db, leave_out, w)
         walk(session, common.console(), w)
-    return _conclude(session, found, record, title, db, leave_out, as_json, check, w)
+    if beside and not as_json:
+        names = ", ".join(beside)
+        text = f"{names}: the case answers what the book has no signal or outcome for; passed over"
+        print(w.say(text), file=sys.stderr)
+    return _conclude(session, found, record, title, db, leave_out, beside, as_json, check, w)
 
 
 def _fetch(
@@ -147,6 +152,7 @@ def _conclude(
     title: str | None,
     db: str | None,
     leave_out: tuple[str, ...],
+    beside: list[str],
     as_json: bool,
     check: bool,
     w: Words,
@@ -161,7 +167,7 @@ def _conclude(
         from playbook.workflow.records.record import record as store
 
         incident = store(session, read, diagnosis, db, title)
-    document = diagnose_document(read, session, diagnosis, incident)
+    document = diagnose_document(read, session, diagnosis, incident, beside)
     known = (*leave_out, *([incident] if incident else []))
     if as_json:
         from playbook.faces.record_report import similar_document

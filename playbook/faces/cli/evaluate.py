@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import asdict
 from pathlib import Path
 
 import click
 
+from playbook.errors import Problem
 from playbook.faces.cli import common
 from playbook.faces.cli.speech import current
 
@@ -25,15 +27,19 @@ from playbook.faces.cli.speech import current
 def evaluate(folder: Path, split: str | None, baselines: bool, as_json: bool, packs: tuple[Path, ...]) -> int:
     """Play every case file of DIR: start from what the case knows, ask as in a diagnosis, compare with the truth.
 
-    What the book learned from a case is left out while that case is judged.
+    What the book learned from a case is left out while that case is judged. YAML files that are no cases are named and
+    passed over.
     """
     from playbook.workflow import evaluate as use_case
     from playbook.workflow.book import open_book
 
     library = open_book(packs)
-    scores = use_case.evaluate(folder, library, common.narrator(as_json), split)
+    passed: list[Problem] = []
+    scores = use_case.evaluate(folder, library, common.narrator(as_json), split, passed.append)
     common.hush()
-    document = use_case.summary(scores)
+    for problem in passed:
+        print(current().problem(problem), file=sys.stderr)
+    document = use_case.summary(scores) | {"passed_over": [problem.where for problem in passed]}
     if baselines:
         from playbook.workflow.baselines import baselines as judge_simply
         from playbook.workflow.optimum import compare

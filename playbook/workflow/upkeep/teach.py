@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from playbook.engine.tables import Tables
-from playbook.errors import PlaybookError
+from playbook.errors import PlaybookError, Problem
 from playbook.knowledge.loader import Book, parse_yaml
 from playbook.workflow.book import Library
 from playbook.workflow.cases import CaseFile, has_outcome, read_cases
@@ -62,11 +62,12 @@ def lesson(
     counted = set(before["cases"])
     # What an earlier pack has counted already must not count twice.
     counted |= {str(i) for i in book.learned.get("cases", ())}
-    files = [case for path in cases for _, case in read_cases(path)]
+    passed: list[Problem] = []
+    files = [case for path in cases for _, case in read_cases(path, passed=passed.append)]
     files += _confirmed(book, db) if incidents else []
     new: list[CaseFile] = []
     known: list[str] = []
-    useless: list[tuple[str, str]] = []
+    useless = [(problem.where, problem.what) for problem in passed]
     for case in files:
         if case.id in counted:
             known.append(case.id)
