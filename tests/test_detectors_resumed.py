@@ -13,10 +13,10 @@ import pytest
 from playbook import readers
 from playbook.detectors import scan
 from playbook.findings import Evidence
-from playbook.series import Run
+from playbook.series import Event, Run
 from playbook.workflow.ingest import Ingested, look
 from tests.lab import judge
-from tests.runs import run
+from tests.runs import ORIGIN, run, smooth
 
 BOOK = judge.library().book
 T = np.arange(10, 8010, 10.0)
@@ -153,3 +153,45 @@ def test_a_log_that_was_cut_into_pieces_tells_of_no_resume() -> None:
     for seams, kinds in (((200, 400, 600), set()), ((150, 400), {"jump", "clean"})):
         cut = Run({("loss", None): type(loss)("loss", None, loss.steps, loss.values, None, loss.origin, "", seams)})
         assert {f.kind for f in scan(cut, ["resume"])[0].findings} == kinds
+
+
+# --- health beside a resume that is told ----------------------------------------------------------------------------
+
+
+def resumed(x: np.ndarray, at: int) -> dict[str, float]:
+    """What the detector says of a resume that an event tells of: kind -> confidence."""
+    made = run(np.arange(len(x)), {"loss": x}, events=(Event("resume", "resume", ORIGIN, at),))
+    return {f.kind: f.confidence for f in scan(made, ["resume"])[0].findings}
+
+
+@pytest.mark.parametrize("part", [0.02, 0.1, 0.4])
+def test_a_resume_amid_a_fall_that_slows_down_is_clean(part: float) -> None:
+    for rows in (120, 400, 1200):
+        fall = 2.0 + 6.0 * np.exp(-np.arange(rows) / (part * rows))
+        for at in range(20, rows - 20, rows // 20):
+            rng = np.random.default_rng(rows + at)
+            assert set(resumed(fall * np.exp(rng.normal(0, 0.02, rows)), at)) == {"clean"}
+
+
+def test_a_loss_that_wanders_as_far_elsewhere_has_no_jump() -> None:
+    for seed in range(40):
+        rng = np.random.default_rng(seed)
+        x = 2.5 * np.exp(smooth(rng, 1200, 0.15, 0.9))
+        sure = [kind for kind, sure in resumed(x, int(rng.integers(100, 1100))).items() if sure >= 0.7]
+        assert sure == ["clean"] or sure == []
+
+
+def test_outliers_that_meet_are_no_repeated_samples() -> None:
+    for seed in range(30):
+        rng = np.random.default_rng(seed)
+        x = 2.5 * np.exp(rng.normal(0, 0.02, 600))
+        x[rng.choice(600, 6, replace=False)] *= 2.0
+        x[310] *= 2.0
+        assert "repeated-samples" not in resumed(x, 300)
+
+
+def test_a_climb_that_begins_where_the_run_was_resumed_is_dated_there(tmp_path: Path) -> None:
+    climb = np.where(LATE, 0.002 * (T - AT), 0.0)
+    found = look(files(tmp_path, level(T) + climb + noise(), lr=cosine(T)), BOOK)
+    assert found.verdict == "incident"
+    assert states(found)["change-point"].state == "resume" and states(found)["begins-at-resume"].state == "yes"

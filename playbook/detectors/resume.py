@@ -44,10 +44,12 @@ KINDS = (
 BEFORE, AFTER, LATER = 32, 8, 64  # rows compared
 Z = 5.0  # of the difference of the two medians
 RISE = math.log(1.03)
-LARGE = math.log(1.2)
+LARGE, LASTS = math.log(1.2), math.log(1.4)  # the latter also where it stays, as the level of other data does
 SWITCH, PLAN = math.log(1.6), 100  # a planned switch of the data stays below it, and steps to what tells of one
 NEAR_FIRST = 0.1  # relative distance to the first loss of all that counts as being back there
 ECHO_ROWS, ECHO, ECHO_SHORT = 32, 0.75, 0.9  # correlation of the noise with that of other steps, long and short
+FAR = 4.0  # sigma
+NEIGHBOURS, ANYWAY = 512, 0.75  # rows around a jump, and share of it that is an ordinary rise among them
 PAIRS, PAIRS_MOST = 6, 64  # steps trained twice that are compared
 PAIRED, UNPAIRED, UNPAIRED_ROWS = 0.6, 0.2, 24  # correlation of the rows of steps trained twice: same, other batches
 EQUAL = 2e-3  # relative: the first row of the same weights and batch (kernels and reductions may differ in order)
@@ -93,7 +95,7 @@ def _judged(shared: Shared, seg: Segment) -> list[Finding]:
     numbers |= {"rise": change.rise, "times": change.after / change.before if change.before else 0.0}
     if found := _back_at_first(shared, seg, own, change, numbers):
         return [found]
-    out = _level(shared, seg, own, change, numbers)
+    out = _level(shared, seg, own, change, pairs, numbers)
     if pairs is not None:
         if found := _other_update(shared, seg, index, pairs, numbers):
             out.append(found)
@@ -124,10 +126,12 @@ def _change(shared: Shared, seg: Segment, own: np.ndarray, pairs: Pairs | None) 
     assert loss is not None
     x_before, x_after = dom.x(loss.values[seg.before[-BEFORE:]]), dom.x(loss.values[own[:AFTER]])
     old, new = float(np.median(x_before)), float(np.median(x_after))
-    # rows that go on falling: what the level would be by now, from the last rows
+    # rows that go on falling: what the level would be by now, but not below the last ones of a fall that slows down
     drift = stats.slope(x_before) * len(x_before) / 2.0 if len(x_before) >= 8 else 0.0
-    expected = old + min(drift, 0.0)
     sigma = max(stats.diff_sigma(dom.x(loss.values[seg.before[-256:]])), stats.mad_sigma(x_before), 1e-4)
+    expected = old + min(drift, 0.0)
+    if drift < -sigma:
+        expected = max(expected, min(old, float(np.median(x_before[-AFTER:]))))
     rise = new - expected
     z = rise / (1.25 * sigma * math.sqrt(1.0 / len(x_before) + 1.0 / len(x_after)))
     if len(own) >= 2 * AFTER and not _same_rate(shared, seg):
@@ -151,14 +155,17 @@ def _back_at_first(
     first = float(loss.values[begin])
     came_down = abs(first) > 0 and (first - change.before) > 0.2 * abs(first) and change.z > Z
     near = float(np.median(loss.values[own[:3]])) > first - NEAR_FIRST * abs(first)
-    if not (came_down and near and change.rise > LARGE):
+    told = seg.by in ("steps", "event") or change.z > 2 * Z
+    if not (came_down and near and told and change.rise > LARGE) or _rises_anyway(shared, seg, own, change.rise):
         return None
     n = stats.number
     text = f"{_where(seg, int(loss.steps[own[0]]))} the loss is {n(change.after)}, near its first {n(first)}"
     return finding(NAME, "to-initial", loss, int(own[0]), f"{text} (before {n(change.before)})", 0.93, numbers=numbers)
 
 
-def _level(shared: Shared, seg: Segment, own: np.ndarray, change: Change, numbers: dict[str, float]) -> list[Finding]:
+def _level(
+    shared: Shared, seg: Segment, own: np.ndarray, change: Change, pairs: Pairs | None, numbers: dict[str, float]
+) -> list[Finding]:
     """Whether the loss goes on at its level or jumps above it."""
     loss = shared.loss
     assert loss is not None
@@ -170,7 +177,8 @@ def _level(shared: Shared, seg: Segment, own: np.ndarray, change: Change, number
         sure = 0.9 if rise > LARGE and z > 2 * Z else 0.76 if change.rows >= 4 else 0.65
         if seg.by in ("file", "rate"):
             sure = min(sure, _unsaid(shared, own, change))
-        if shared.no_measure or not shared.domain.log:
+        tied = pairs is not None and pairs.same_batches
+        if shared.no_measure or not shared.domain.log or (not tied and _rises_anyway(shared, seg, own, rise)):
             sure = min(sure, MENTION)
         return [finding(NAME, "jump", loss, index, f"{text} ({z:.0f} sigma)", sure, numbers=numbers)]
     if seg.by == "rate":
@@ -192,20 +200,37 @@ def _unsaid(shared: Shared, own: np.ndarray, change: Change) -> float:
     loss = shared.loss
     assert loss is not None
     step = int(loss.steps[own[0]])
-    if change.z <= 2 * Z or shared.lr_restarts(step, 200.0, change.after):
+    anew = step in shared.begins_anew
+    sure = change.z > 2 * Z or (anew and change.rise > LARGE)
+    if not sure or shared.lr_restarts(step, 200.0, change.after):
         return MENTION
     if change.rise < SWITCH and any(shared.changes(metric, step) for metric in ("seq_len", "batch_size")):
         return MENTION
     told = any(e.step is not None and abs(e.step - step) <= PLAN for e in shared.events("data", "stage", "mixture"))
     if change.rise < SWITCH and (told or shared.near_epoch(step)):
         return DOUBTFUL
-    if change.rise > LARGE:
-        return 0.8
-    # a smaller one that goes away again, where the rate says the same, is no new level of new data
-    later = shared.domain.x(loss.values[own[2 * LATER : 4 * LATER]])
+    # a smaller one that goes away again, or where the rate says the same, is no new level of new data
+    later = shared.domain.x(loss.values[own[min(2 * LATER, len(own) // 2) :][: 2 * LATER]])
     expected = math.log(change.before) if shared.domain.log else 0.0
-    relaxes = len(later) >= LATER and float(np.median(later)) < expected + 0.3 * change.rise
-    return 0.76 if relaxes and step in shared.begins_anew else DOUBTFUL
+    relaxes = len(later) >= AFTER and float(np.median(later)) < expected + 0.3 * change.rise
+    if change.rise > LASTS or (change.rise > LARGE and (relaxes or anew)):
+        return 0.8
+    return 0.76 if relaxes and anew else DOUBTFUL
+
+
+def _rises_anyway(shared: Shared, seg: Segment, own: np.ndarray, rise: float) -> bool:
+    """True where the loss rises by nearly as much from some rows to the next in other places: it wanders."""
+    loss = shared.loss
+    assert loss is not None
+    for rows in (seg.before[-NEIGHBOURS:-AFTER], own[AFTER:NEIGHBOURS]):
+        x = shared.domain.x(loss.values[rows])
+        if len(x) < BEFORE + 2 * AFTER:
+            continue
+        levels = np.median(np.lib.stride_tricks.sliding_window_view(x, BEFORE), axis=1)[:-AFTER]
+        after = np.median(np.lib.stride_tricks.sliding_window_view(x, AFTER), axis=1)[BEFORE:]
+        if float((after - levels).max()) > ANYWAY * rise:
+            return True
+    return False
 
 
 def _other_update(shared: Shared, seg: Segment, index: int, pairs: Pairs, numbers: dict[str, float]) -> Finding | None:
@@ -323,5 +348,7 @@ def _repeats_anyway(a: np.ndarray, rows: int) -> bool:
 
 
 def _noise(x: np.ndarray) -> np.ndarray:
-    """The rows without their slow part."""
-    return np.diff(x)
+    """The rows without their slow part; one that is far off may not speak for all."""
+    step = np.diff(x)
+    limit = FAR * stats.mad_sigma(step)
+    return np.clip(step, -limit, limit) if limit > 0 else step

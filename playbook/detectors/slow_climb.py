@@ -47,6 +47,7 @@ MULTIPLE = math.log(2.5)  # no drift to the level of new data
 ONE_PLACE = 0.6  # share of the rise between two neighbouring blocks: more is a shift, not a climb
 # a rise too swift for that and too slow for a jump: blocks of the run, blocks from a tenth to nine tenths of it, height
 SWIFT_BLOCKS, SWIFT_STRETCH, SWIFT = 144, 3, math.log(1.5)
+NEAR, FOOT = 0.1, 0.1  # of the rows behind the turn, and of the rise: a resume there is where it begins
 WANDER = 0.35  # of such a rise: as much up before it or down behind it is a loss that wanders
 
 MODEST, CAME = math.log(1.25), 0.15  # a rise below it, of which the last third of the run has less than this share
@@ -104,7 +105,8 @@ def _slow(shared: Shared, line: np.ndarray, x: np.ndarray) -> list[Finding]:
     steepest = float(np.max(np.diff(smooth[low : low + len(after)]))) if len(after) > 1 else rise
     if steepest > ONE_PLACE * rise:
         return []
-    index = int(line[_turn(x, low * size, min((low + len(after)) * size, len(x)))])
+    turn = _turn(x, low * size, min((low + len(after)) * size, len(x)))
+    index = int(line[_resumed(shared, line, x, turn, rise)])
     begin, end = int(loss.steps[index]), int(loss.steps[line[min((low + len(after)) * size, len(line)) - 1]])
     share = len(after) / n
     start = max(float(np.median(blocks[: max(1, n // 24)])), float(np.median(x[:3])))
@@ -199,6 +201,18 @@ def _turn(x: np.ndarray, low: int, end: int) -> int:
     begin = max(0, low - len(x) // BEHIND)
     size = max(1, (end - begin) // FINE)
     return min(begin + stats.hinge(stats.block_medians(x[begin:end], size), True) * size + size // 2, len(x) - 1)
+
+
+def _resumed(shared: Shared, line: np.ndarray, x: np.ndarray, turn: int, rise: float) -> int:
+    """The row where the run was resumed, where that is near the turn and next to nothing was risen before it."""
+    reach = max(8, int(NEAR * len(x)))
+    for seg in shared.segments[1:]:
+        at = int(np.searchsorted(line, seg.lo))
+        if seg.kind in ("resume", "counter") and turn < at <= turn + reach and at >= 16:
+            before = x[max(0, turn - 8) : at]
+            if float(np.median(before[-8:]) - np.median(before[:16])) < FOOT * rise:
+                return at
+    return turn
 
 
 def _with_lr(shared: Shared, begin: int, end: int) -> bool:
