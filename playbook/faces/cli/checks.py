@@ -19,17 +19,26 @@ _MARK = {"ok": ("ok", "green"), "failed": ("FAILED", "red"), "unknown": ("unknow
          "warn": ("warn", "yellow"), "changed": ("changed", "yellow")}  # fmt: skip
 
 
+_RANKS = 8  # that are named
+
+
 def _named(kind: str, name: str) -> str:
     """A name of a check or of an area of settings in words; such a word means something else elsewhere."""
     return current().table.get(f"{kind}: {name}", name)
 
 
-def _line(state: str, name: str, text: str) -> None:
+def _ranks(ranks: tuple[int, ...]) -> str:
+    """Which ranks it is about, where it is not the whole job."""
+    shown = ", ".join(map(str, ranks[:_RANKS])) + (" ..." if len(ranks) > _RANKS else "")
+    return f" [{current()('rank')} {shown}]" if ranks else ""
+
+
+def _line(state: str, name: str, text: str, place: str = "") -> None:
     w = current()
     word, colour = _MARK[state]
     word = w(word)
     gap = " " * max(1, 8 - cells(word))
-    common.console().print(f"[{colour}]{word}[/]{gap}[bold]{name}[/]  {_escape(w.say(text))}", soft_wrap=True)
+    common.console().print(f"[{colour}]{word}[/]{gap}[bold]{name}[/]  {_escape(w.say(text) + place)}", soft_wrap=True)
 
 
 def _escape(text: str) -> str:
@@ -54,7 +63,7 @@ def verify_resume(before: str, after: str, mapping: tuple[str, ...], as_json: bo
 
     Steps, loss, learning rate, gradient norm, loss scale, tokens, data, speed and world size are compared around the
     resume; a failed check names what is known to cause exactly that. AFTER may hold the rows of BEFORE as well, and
-    both may be one file in which the steps go back.
+    both may be one file in which the steps go back. Where both hold ranks, every rank is judged.
     """
     from playbook import readers
     from playbook.workflow.book import open_book
@@ -76,7 +85,7 @@ def verify_resume(before: str, after: str, mapping: tuple[str, ...], as_json: bo
         )
         return int(failed)
     for check in checks:
-        _line(check.status, _named("check", check.name), check.because)
+        _line(check.status, _named("check", check.name), check.because, _ranks(check.ranks))
     say(f"\n{_VERDICTS[verdict]}")
     if suspects:
         causes = open_book(packs, lang=current().code).book.causes

@@ -57,6 +57,7 @@ class Curve:
     steps, x              int64[n], float64[n]: the rows before
     later_steps, later    int64[m], float64[m]: the rows from the seam on
     scale                 the usual size of the values before; 1 for logarithms
+    wide                  how many times as far as a curve that is judged alone it must stand out: one of many ranks
     """
 
     steps: np.ndarray
@@ -65,15 +66,18 @@ class Curve:
     later: np.ndarray
     log: bool
     scale: float = 1.0
+    wide: float = 1.0
 
     @classmethod
-    def of(cls, before: tuple[np.ndarray, np.ndarray], after: tuple[np.ndarray, np.ndarray]) -> Curve:
+    def of(
+        cls, before: tuple[np.ndarray, np.ndarray], after: tuple[np.ndarray, np.ndarray], wide: float = 1.0
+    ) -> Curve:
         (sb, vb), (sa, va) = before, after
         log = bool(len(vb) and len(va) and vb.min() > 0 and va.min() > 0)
         if log:
-            return cls(sb, np.log(vb), sa, np.log(va), True)
+            return cls(sb, np.log(vb), sa, np.log(va), True, wide=wide)
         scale = max(float(np.median(np.abs(vb))) if len(vb) else 0.0, 1e-30)
-        return cls(sb, vb / scale, sa, va / scale, False, scale)
+        return cls(sb, vb / scale, sa, va / scale, False, scale, wide)
 
     @property
     def enough(self) -> bool:
@@ -98,7 +102,7 @@ class Curve:
         found, usual = _centre(rows), float(np.median(answers))
         off = np.abs(answers - usual)
         wide = max(DEVIATIONS * MAD_TO_SIGMA * float(np.median(off)), BEYOND * float(off.max()))
-        bar = max(floor, float(max(1.0, min(self._rougher(), 4.0)) * self._rising_noise() * wide))
+        bar = self.wide * max(floor, float(max(1.0, min(self._rougher(), 4.0)) * self._rising_noise() * wide))
         # the trend may err everywhere in one direction; what is not off in both views is not off
         shift = _nearer(found - expected, found - expected - usual)
         return Move(shift, bar, _pace(self.x), self.value(found - shift), self.value(found))

@@ -40,7 +40,7 @@ def loss(seam: Seam) -> Check:
     if not after[1].any() and before[1].all():
         causes = (cause.LOGGED_WRONGLY, cause.NO_LABEL, cause.OTHER_DATA)
         return Check("loss", "failed", "loss is exactly 0 from the load on", causes, 3.0)
-    return trained_twice(seam) or _against_the_trend(seam, Curve.of(before, after))
+    return trained_twice(seam) or _against_the_trend(seam, Curve.of(before, after, seam.wide))
 
 
 def _broken(seam: Seam) -> Check:
@@ -230,7 +230,7 @@ def grad_norm(seam: Seam) -> Check:
     before, after = seam.sides("grad_norm")
     if not len(before[0]) or not len(after[0]):
         return Check("gradient norm", "unknown", "not logged")
-    curve = Curve.of(before, after)
+    curve = Curve.of(before, after, seam.wide)
     if not curve.enough or len(curve.later) < 3:
         return Check("gradient norm", "unknown", "too few rows at the seam")
     if not curve.log:

@@ -32,6 +32,7 @@ class Check:
     status   ok; failed; changed (other than before, and not a fault by itself); unknown (not logged, too few rows)
     causes   what is known to break just this, most probable first
     weight   how directly a failure points at its causes: a rate that was read off says more than a loss that rose
+    ranks    the ranks that failed, where it did not fail in the whole job
     """
 
     name: str
@@ -39,6 +40,7 @@ class Check:
     because: str
     causes: tuple[str, ...] = ()
     weight: float = 1.0
+    ranks: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -51,6 +53,7 @@ class Seam:
     shift    what is added to AFTER's steps where its counter began again at zero, else 0
     broken_at  first step of AFTER whose loss is no number, as logged, where that begins at once or is never mended
     mended   a loss that was broken at once is a number again later
+    wide     how many times as far as usual a noisy curve must stand out
     """
 
     before: Run
@@ -62,6 +65,7 @@ class Seam:
     broken_at: int | None = None
     mended: bool = False
     pieces: dict[str, tuple[Points, Points]] = field(default_factory=dict)
+    wide: float = 1.0
 
     def sides(self, name: str) -> tuple[Points, Points]:
         """The rows before the seam and those from it on (steps, values), steps on one axis."""
