@@ -106,3 +106,70 @@ TAILS = {
 @pytest.mark.parametrize("said", TAILS)
 def test_the_last_line_names_the_end(tmp_path: Path, real_book: Book, said: str) -> None:
     assert states(seen(tmp_path, real_book, f"step 3 loss 2.5\nstep 4 loss 2.4\n{said}\n"))["crash-tail"] == TAILS[said]
+
+
+ROWS = "".join(f"step {n} loss {2.5 - n / 300:.4f} grad_norm 1.{n % 7} lr 1e-4\n" for n in range(1, 61))
+MORE = "".join(f"step {n} loss {2.3 - n / 900:.4f} grad_norm 1.{n % 7} lr 1e-4\n" for n in range(61, 121))
+TRACE = 'Traceback (most recent call last):\n  File "train.py", line 10, in <module>\n    main()\n'
+
+STOPPED = {
+    "disk": TRACE + "OSError: [Errno 28] No space left on device\n",
+    "share": TRACE + "OSError: [Errno 116] Stale file handle: '/out/checkpoint-500'\n",
+    "worker": TRACE + "RuntimeError: DataLoader worker (pid(s) 411948) exited unexpectedly\n",
+    "sample": TRACE + "KeyError: Caught KeyError in DataLoader worker process 3.\n",
+    "actor": TRACE + "ray.exceptions.RayActorError: The actor died unexpectedly before finishing this task.\n",
+    "driver": TRACE + "RuntimeError: CUDA error: unknown error\n",
+    "records": TRACE + "tensorflow.python.framework.errors_impl.DataLossError: corrupted record at 775087002\n",
+    "memory of the host": "/var/spool/job191/slurm_script: line 28:  8156 Killed                  python3 main.py\n",
+    "memory of the pod": "    State:          Terminated\n      Reason:       OOMKilled\n      Exit Code:    137\n",
+    "memory of the device": TRACE
+    + "tensorflow.python.framework.errors_impl.ResourceExhaustedError: OOM when allocating "
+    "tensor with shape[32,512,3072] and type float on /job:localhost/replica:0/task:0/device:GPU:0\n",
+    "link": "n2:984:1357 [4] ib_plugin.c:1615 NCCL WARN NET/IB : Got completion from peer 172.36.143.59<44206> with "
+    "status=12 opcode=129 len=65536 vendor err 129 (Recv)\n",
+    "peer": "coordination_service.cc:954] /job:jax_worker/replica:0/task:37 has been set to ERROR in coordination "
+    "service: UNAVAILABLE: Task /job:jax_worker/replica:0/task:37 heartbeat timeout. This indicates that the remote "
+    "task has failed, got preempted, or crashed unexpectedly.\n",
+    "node": "slurmstepd: error: *** STEP 771.0 ON n11 CANCELLED AT 2025-03-02T04:11:09 DUE TO NODE FAILURE ***\n",
+}
+
+
+@pytest.mark.parametrize("fault", STOPPED.values(), ids=STOPPED)
+def test_a_run_that_an_error_stopped_is_not_healthy(tmp_path: Path, real_book: Book, fault: str) -> None:
+    got = seen(tmp_path, real_book, ROWS + fault)
+    assert got.verdict == "incident"
+    assert states(got)["loss-shape"] == "hang-or-crash"
+
+
+NO_FAULT = {
+    "it went on": ROWS + TRACE + "RuntimeError: CUDA out of memory. Tried to allocate 2.00 GiB.\n" + MORE,
+    "another attempt before": TRACE + "RuntimeError: CUDA out of memory. Tried to allocate 2.00 GiB.\n" + ROWS,
+    "it was through": ROWS + "Training completed.\n" + TRACE + "requests.exceptions.HTTPError: 403 Client Error\n",
+    "a key": ROWS + TRACE + "KeyboardInterrupt\n",
+    "a limit": ROWS + "slurmstepd: error: *** JOB 8 ON n17 CANCELLED AT 2025-03-02T04:11:09 DUE TO TIME LIMIT ***\n",
+    "a bad batch": ROWS + "INFO: skipping batch 231: loss is nan\n",
+    "a row set aside": ROWS
+    + "[9.1] NVRM: Xid (PCI:0000:38:00): 63, pid=18, Row Remapper: New row marked for remapping\n",
+    "a warning": ROWS + "n17:881:990 [3] NCCL WARN NET/IB : mlx5_3:1 Got async event : client reregistration\n",
+}
+
+
+@pytest.mark.parametrize("said", NO_FAULT.values(), ids=NO_FAULT)
+def test_a_run_that_no_error_stopped_is_healthy(tmp_path: Path, real_book: Book, said: str) -> None:
+    assert seen(tmp_path, real_book, said).verdict == "healthy"
+
+
+def test_who_ended_a_run_by_a_limit_says_nothing_of_its_memory(tmp_path: Path, real_book: Book) -> None:
+    for why in ("TIME LIMIT", "PREEMPTION", "NODE FAILURE"):
+        got = seen(
+            tmp_path, real_book, f"{ROWS}slurmstepd: error: *** JOB 8 ON n17 CANCELLED AT 2025 DUE TO {why} ***\n"
+        )
+        assert states(got).get("crash-tail", "none") == "none"
+
+
+def test_an_error_that_was_survived_hides_no_later_end(tmp_path: Path, real_book: Book) -> None:
+    oom = TRACE + "RuntimeError: CUDA out of memory. Tried to allocate 2.00 GiB.\n"
+    got = seen(tmp_path, real_book, ROWS + oom + MORE + TRACE + "OSError: [Errno 28] No space left on device\n")
+    (shape,) = [e for e in got.evidence if e.signal == "loss-shape"]
+    assert (shape.state, shape.step) == ("hang-or-crash", 120)
+    assert "No space left" in shape.because

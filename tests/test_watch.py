@@ -255,7 +255,7 @@ def test_a_look_that_fails_is_told_and_the_next_one_comes(
 ) -> None:
     path = tmp_path / "run.csv"
     path.write_bytes(kit.csv_bytes(kit.losses(50)))
-    monkeypatch.setattr("playbook.workflow.watching.watch.look", lambda run, book: 1 / 0)
+    monkeypatch.setattr("playbook.workflow.watching.watch.look", lambda *_: 1 / 0)
     seen = list(watch([str(path)], library, Options(poll=0.02, seconds=0.2)))
     assert [h.kind for h in seen] == ["problem", "end"] and "division" in str(seen[0].problem)
 

@@ -17,11 +17,13 @@ Easily mistaken for
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 
 from playbook.detectors import stats
 from playbook.detectors.onset import Onset, onset_of, scanned
-from playbook.detectors.shared import Shared, answer, blind
+from playbook.detectors.shared import DOUBTFUL, Shared, answer, blind
 from playbook.detectors.stats.curve import Curve, fold
 from playbook.findings import Finding, Scan
 from playbook.series import Event
@@ -44,6 +46,8 @@ WORKED, LESS, FALL = (
 )  # per cent of the time at first, share that is left of it, and points that are lost
 GROWTH, TAU = 1.15, 0.7  # of the memory from the second quarter on
 LAST = 16  # rows
+# Xid of an event after which a run goes on: a row set aside, a note of the driver.
+_GOES_ON = re.compile(r"Xid \([^)]*\): (?:63|106|107|154)\b")
 BACKGROUND = 5.0  # times the usual rate of network errors
 
 
@@ -243,8 +247,9 @@ def _xid(parts: list[Part], events: list[Event]) -> list[Finding]:
             out.append(_told("xid", rank, curve, int(hit[0]), f"Xid {code:.0f} is reported", 0.9, code=code))
     for event in events[:32]:
         ranks = (event.rank,) if event.rank is not None else ()
+        sure = 0.9 if _GOES_ON.search(event.text) is None else DOUBTFUL
         text = f"the log reports an Xid: {event.text.strip()[:120]}"
         out.append(
-            Finding(NAME, "xid", "xid", event.step, text, 0.9, rank=event.rank, ranks=ranks, origin=event.origin)
+            Finding(NAME, "xid", "xid", event.step, text, sure, rank=event.rank, ranks=ranks, origin=event.origin)
         )
     return out[:32]

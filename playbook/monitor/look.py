@@ -64,7 +64,7 @@ class Looker:
             self._library = open_book(strict=False)
             self._alarm = Alarm(self._library.book.signals[SHAPE])
         assert self._alarm is not None
-        found = look(run, self._library.book)
+        found = look(run, self._library.book, ended=False)
         told = []
         for item in self._alarm.look(found):
             alert: dict[str, Any] = {"event": item.kind, "time": datetime.now(UTC).isoformat(timespec="seconds")}

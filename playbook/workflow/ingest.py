@@ -13,6 +13,7 @@ from playbook.engine.value import RunSize
 from playbook.findings import Evidence, Finding, Scan
 from playbook.knowledge.loader import Book
 from playbook.series import Run
+from playbook.workflow.ending import with_end
 from playbook.workflow.preflight.recipe import Recipe, settings_of
 
 # Symptoms that are called an incident only when the detector is this sure: warnings on healthy runs cost trust.
@@ -88,13 +89,15 @@ def ingest(
     return look(run, book)
 
 
-def look(run: Run, book: Book) -> Ingested:
-    """Scan a run that has been read."""
+def look(run: Run, book: Book, ended: bool = True) -> Ingested:
+    """Scan a run that has been read. `ended`: nothing more will come, so that an error in the last line was the end."""
     import numpy as np
 
     with np.errstate(over="ignore", invalid="ignore"):  # 1e308 minus -1e308: the detectors reckon with infinities
         scans = tuple(detectors.scan(run))
-    return Ingested(run, scans, tuple(observe(book.signals, scans, run.events, run.config, run.settings)))
+    evidence = observe(book.signals, scans, run.events, run.config, run.settings)
+    by_detector = {scan.detector: scan for scan in scans}
+    return Ingested(run, scans, tuple(with_end(book, run, by_detector, evidence, ended)))
 
 
 def run_size(run: Run) -> RunSize:

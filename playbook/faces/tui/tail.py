@@ -89,7 +89,7 @@ class Tail:
         run = self.follower.run()
         if run is None:
             return ()
-        self.found = found = look(run, self.library.book)
+        self.found = found = look(run, self.library.book, ended=False)
         news = self.alarm.begin_anew(self.follower.begun_anew(), found)
         news += self.alarm.look(found, self.follower.known_from(run))
         return tuple(self._tell(item, found) for item in news)

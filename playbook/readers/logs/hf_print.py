@@ -104,6 +104,7 @@ def taker(rows: Rows) -> Taker:
             training[0] = int(known.get("total", 0)) if int(known.get("total", 0)) in bars else last_total[0]
         step = told if told is not None else bars.get(training[0])
         if "train_runtime" in values:
+            rows.builder.event(shown.strip(), "end", line_number)
             values = {key: value for key, value in values.items() if key not in _SUMMARY}
         epoch = values.get("epoch")
         for key in _GLOBAL:

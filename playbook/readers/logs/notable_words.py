@@ -156,6 +156,13 @@ KINDS: tuple[tuple[str, re.Pattern[str]], ...] = (
             r"|Token indices sequence length is longer|before `?optimizer\.step\(\)"
         ),
     ),
+    (
+        "end",
+        re.compile(
+            r"`?Trainer\.fit`? stopped:|after training is done"
+            r"|^\W*[Tt]raining (?:has |is |was )?(?:completed?|finished|done)\b"
+        ),
+    ),
     ("stack", re.compile(r"^\s+[\w<>.]+ \(\S+\.(?:py|pyx|cpp|cc|c|cu|h):\d+\)\s*$")),  # py-spy dump
 )
 # Kinds that an exception line may have; any other is a "traceback".
@@ -177,7 +184,8 @@ HINTS = (
     "due to task", "due to time", "sigsegv", "store->get", "ei0002", "ei0006", "unspecified launch",
     "tried to decrease", "transport endpoint", "read-only file", "loaded successfully", "saving model weights",
     "loader worker", "gpu is lost", "gpu requires", "restarting from",
-    "enqueued work", "missing ranks", "lagging ranks", "all ranks joining",
+    "enqueued work", "missing ranks", "lagging ranks", "all ranks joining", "stopped:",
+    "training is", "training complete", "training finished", "training done", "training has", "training was",
 )  # fmt: skip
 
 # Harmless lines that look like more (README of the collection: rule 11).

@@ -149,7 +149,7 @@ def _judged(parts: Sequence[merge.Part], book: Book, note: str = "") -> list[Evi
     """What the detectors and patterns say about probes, as evidence of a probe. Steps of samples mean nothing here."""
     if not parts:
         return []
-    found = look(merge.merged(list(parts), []), book)
+    found = look(merge.merged(list(parts), []), book, ended=False)
     seen = {finding.because for finding in found.findings}
     return [
         replace(item, source="probe", step=None, because=_STEPS.sub("", item.because) + note)

@@ -151,7 +151,7 @@ class _Watcher:
             while self.follower.behind:
                 self.follower.poll()
             self.follower.settle()
-            yield from self._scan()
+            yield from self._scan(ended=True)
         self.sender.close()
         yield from self._remember(last=True)
         yield from self._faults()
@@ -175,13 +175,13 @@ class _Watcher:
         except PlaybookError as error:
             yield from self._problem(error.problem.what, error.problem)
 
-    def _scan(self) -> Iterator[Happening]:
+    def _scan(self, ended: bool = False) -> Iterator[Happening]:
         begun = self.found is not None
         try:
             run = self.follower.run()
             if run is None:
                 return
-            self.found = found = look(run, self.library.book)
+            self.found = found = look(run, self.library.book, ended)
             anew = self.follower.begun_anew()
             if not begun:
                 told, gone = adapted(self._memory.told, self.follower.fates, run)
