@@ -195,3 +195,24 @@ def test_a_climb_that_begins_where_the_run_was_resumed_is_dated_there(tmp_path: 
     found = look(files(tmp_path, level(T) + climb + noise(), lr=cosine(T)), BOOK)
     assert found.verdict == "incident"
     assert states(found)["change-point"].state == "resume" and states(found)["begins-at-resume"].state == "yes"
+
+
+@pytest.mark.parametrize("warm", [1, 3])
+def test_a_warm_up_of_few_rows_that_begins_again_explains_no_jump(warm: int) -> None:
+    """The loss jumps in the row in which the rate is thrown down: what rises behind it did not lift it."""
+    t = np.arange(1, 121)
+    late = t > 60
+    x = np.where(late, t - 60, t)
+    lr = PEAK * np.clip(x / warm, 0, 1) * 0.5 * (1 + np.cos(np.pi * np.clip(x / 140, 0, 1)))
+    loss = 2.2 + 6 * np.exp(-t / 8) + np.where(late, 2.2 * np.exp(-(t - 60) / 10), 0)
+    made = run(t * 100, {"loss": loss * np.exp(np.random.default_rng(0).normal(0, 0.01, 120)), "lr": lr})
+    found = look(made, BOOK)
+    assert found.verdict == "incident" and found.symptom is not None
+    assert (found.symptom.state, found.symptom.step) == ("resume-drift", 6100)
+
+
+def test_a_jump_amid_a_fall_is_measured_against_its_noise() -> None:
+    """The fall of the first rows is no noise: a run of a hundred rows shows the jump as well."""
+    t = np.arange(1, 101)
+    loss = (2.4 + 6 * np.exp(-t / 6) + np.where(t > 33, 1.4, 0)) * np.exp(np.random.default_rng(1).normal(0, 0.01, 100))
+    assert resumed(loss, 33)["jump"] >= 0.7

@@ -128,8 +128,12 @@ def _change(shared: Shared, seg: Segment, own: np.ndarray, pairs: Pairs | None) 
     old, new = float(np.median(x_before)), float(np.median(x_after))
     # rows that go on falling: what the level would be by now, but not below the last ones of a fall that slows down
     drift = stats.slope(x_before) * len(x_before) / 2.0 if len(x_before) >= 8 else 0.0
-    sigma = max(stats.diff_sigma(dom.x(loss.values[seg.before[-256:]])), stats.mad_sigma(x_before), 1e-4)
+    quick = max(stats.diff_sigma(dom.x(loss.values[seg.before[-256:]])), 1e-4)
+    sigma = max(quick, stats.mad_sigma(x_before))
     expected = old + min(drift, 0.0)
+    if drift < -2.0 * quick:  # a fall is no noise
+        last = x_before[-BEFORE // 2 :]
+        sigma = max(quick, stats.mad_sigma(last - stats.slope(last) * np.arange(len(last))))
     if drift < -sigma:
         expected = max(expected, min(old, float(np.median(x_before[-AFTER:]))))
     rise = new - expected
@@ -201,7 +205,7 @@ def _unsaid(shared: Shared, own: np.ndarray, change: Change) -> float:
     assert loss is not None
     step = int(loss.steps[own[0]])
     anew = step in shared.begins_anew
-    sure = change.z > 2 * Z or (anew and change.rise > LARGE)
+    sure = change.z > (1.5 * Z if change.rise > LASTS else 2 * Z) or (anew and change.rise > LARGE)
     if not sure or shared.lr_restarts(step, 200.0, change.after):
         return MENTION
     if change.rise < SWITCH and any(shared.changes(metric, step) for metric in ("seq_len", "batch_size")):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from playbook.detectors import stats
 from playbook.detectors.stats.curve import Curve
 
 LEAP = 1.5  # times the highest learning rate so far: no schedule restarts that high
@@ -25,12 +26,19 @@ def restarts(lr: Curve, step: int, steps: float) -> bool:
     near = at[lr.steps[at] >= step - max(steps, 4 * lr.spacing)]
     if len(near) < 2:
         return False
-    low = int(near[np.argmin(lr.values[near])])
+    k = int(np.searchsorted(at, near[np.argmin(lr.values[near])]))
+    while k and k == len(at) - len(near) and lr.values[at[k - 1]] < lr.values[at[k]]:
+        near, k = at[k - 1 :], k - 1  # down to the foot of a rise that began earlier
+    low = int(at[k])
     lowest = max(float(lr.values[low]), 1e-12)
     earlier, now = lr.values[at[at < low]], float(lr.values[near[-1]])
     if not len(earlier) or now > LEAP * float(earlier.max()):
         return False
     if lowest < THROWN * float(earlier[-1]) and now < float(earlier[-1]):
+        return False
+    usual = float(np.median(np.abs(np.diff(earlier[-4:])))) if len(earlier) >= 4 else np.inf
+    thrown = lowest < FALLS * float(earlier[-1]) and float(earlier[-1]) - lowest > SUDDEN * usual
+    if thrown and earlier[-1] >= RUNNING * earlier.max() and step <= lr.steps[low] + 0.5 * lr.spacing:
         return False
     return bool(now > 1.3 * lowest and earlier.max() > 1.1 * lowest)
 
@@ -63,21 +71,23 @@ def begins_anew(lr: Curve) -> list[int]:
     change = np.diff(v)
     usual = np.median(np.lib.stride_tricks.sliding_window_view(np.abs(change), 3), axis=1)
     sudden = (np.diff(steps) > 0) & (np.abs(change) > SUDDEN * np.concatenate([np.full(3, np.inf), usual[:-1]]))
-    thrown = np.flatnonzero(sudden & (v[1:] < FALLS * v[:-1])) + 1
-    raised = np.flatnonzero(sudden & (v[1:] > v[:-1] / FALLS)) + 1
-    raised = raised[[_falls(v[:k]) for k in raised.tolist()]] if len(raised) == 1 else raised[:0]  # once: no cycles
-    found = [k for k in thrown.tolist() if _warms_up_again(v, steps, k)]
-    found += [k for k in raised.tolist() if _repeats_the_start(v, steps, k)]
-    return [int(rows[k]) for k in sorted(found)]
+    thrown = (np.flatnonzero(sudden & (v[1:] < FALLS * v[:-1])) + 1).tolist()
+    raised = (np.flatnonzero(sudden & (v[1:] > v[:-1] / FALLS)) + 1).tolist()
+    thrown = [k for k in thrown if _runs(v[:k]) and (_warms_up_again(v, steps, k) or _repeats_the_start(v, steps, k))]
+    raised = [k for k in raised if _runs(v[:k]) and _repeats_the_start(v, steps, k)] if len(raised) == 1 else []
+    found = sorted(thrown + raised)
+    if stats.evenly([int(steps[k]) for k in found], int(steps[0])):
+        return []  # by plan
+    return [int(rows[k]) for k in found]
 
 
-def _falls(v: np.ndarray) -> bool:
-    """True where the rate, well above nothing, still falls at the end as it did before: its cycle is not over."""
+def _runs(v: np.ndarray) -> bool:
+    """True where the cycle of a rate is not over: it is near its peak, or well above nothing and still falls."""
     top = float(v.max())
     course = -np.diff(v[int(np.argmax(v)) :])
-    if len(course) < LEAST or v[-1] < RUNNING * top:
-        return False
-    return bool(np.median(course[-3:]) > 0.5 * float(course.mean()))
+    if v[-1] >= FALLS * top:
+        return True
+    return v[-1] >= RUNNING * top and len(course) >= LEAST and bool(np.median(course[-3:]) > 0.5 * float(course.mean()))
 
 
 def _warms_up_again(v: np.ndarray, steps: np.ndarray, k: int) -> bool:
@@ -85,7 +95,7 @@ def _warms_up_again(v: np.ndarray, steps: np.ndarray, k: int) -> bool:
     top = float(v[:k].max())
     peak = int(np.argmax(v[:k] >= 0.99 * top))
     ramp = v[: peak + 1]
-    if v[k - 1] < RUNNING * top or peak < 2 or (np.diff(ramp) <= 0).any():
+    if peak < 2 or (np.diff(ramp) <= 0).any():
         return False
     slope = (ramp[1] - ramp[0]) / (steps[1] - steps[0])
     begin = np.interp(v[k], ramp, steps[: peak + 1]) if v[k] >= ramp[0] else steps[0] - (ramp[0] - v[k]) / slope
