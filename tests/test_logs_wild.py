@@ -150,6 +150,14 @@ NO_FAULT = {
     "a bad batch": ROWS + "INFO: skipping batch 231: loss is nan\n",
     "a row set aside": ROWS
     + "[9.1] NVRM: Xid (PCI:0000:38:00): 63, pid=18, Row Remapper: New row marked for remapping\n",
+    "at the end of the interpreter": ROWS
+    + "Exception ignored in: <function _Iter.__del__ at 0x7f1>\n"
+    + TRACE
+    + "AssertionError: can only test a child process\n",
+    "a thread": ROWS
+    + "Exception in thread Thread-7:\n"
+    + TRACE
+    + "ConnectionResetError: [Errno 104] Connection reset\n",
     "a warning": ROWS + "n17:881:990 [3] NCCL WARN NET/IB : mlx5_3:1 Got async event : client reregistration\n",
 }
 
@@ -173,3 +181,36 @@ def test_an_error_that_was_survived_hides_no_later_end(tmp_path: Path, real_book
     (shape,) = [e for e in got.evidence if e.signal == "loss-shape"]
     assert (shape.state, shape.step) == ("hang-or-crash", 120)
     assert "No space left" in shape.because
+
+
+SAID = {
+    "free(): invalid pointer": ("crash-tail", "segfault"),
+    "Memory access fault by GPU node-2 (Agent handle: 0x55) on address 0x7f. Reason: Unknown.": (
+        "crash-tail",
+        "cuda-assert",
+    ),
+    "RuntimeError: NPU out of memory. Tried to allocate 2.00 GiB (NPU 0; 60.97 GiB total capacity)": (
+        "crash-tail",
+        "oom",
+    ),
+    "RuntimeError: MPS backend out of memory (MPS allocated: 17.9 GB)": ("crash-tail", "oom"),
+    "PIL.UnidentifiedImageError: cannot identify image file <_io.BytesIO object at 0x7f>": (
+        "batch-inspection",
+        "corrupt",
+    ),
+    "Message truncated : received 1024 bytes instead of 256": ("collective-mismatch", "yes"),
+    "[1.6] mlx5_core 0000:5e:00.0: Port module event[error]: module 0, Cable error": ("system-reports-fault", "yes"),
+    "Unable to determine the device handle for GPU0000:3B:00.0: Unknown Error": ("xid-code", "bus-lost"),
+    "RuntimeError: probability tensor contains either `inf`, `nan` or element < 0": ("first-nonfinite", "forward"),
+}
+
+
+@pytest.mark.parametrize("line", SAID)
+def test_what_a_line_says_is_evidence(tmp_path: Path, real_book: Book, line: str) -> None:
+    signal, state = SAID[line]
+    assert states(seen(tmp_path, real_book, f"{ROWS}{line}\n")).get(signal) == state
+
+
+def test_a_switch_that_goes_on_stops_no_run(tmp_path: Path, real_book: Book) -> None:
+    said = "[9.1] nvidia-nvswitch3: SXid (PCI:0000:c1:00.0): 12028, Non-fatal, Link 44 egress non-posted PRIV error\n"
+    assert seen(tmp_path, real_book, ROWS + said).verdict == "healthy"

@@ -47,7 +47,7 @@ WORKED, LESS, FALL = (
 GROWTH, TAU = 1.15, 0.7  # of the memory from the second quarter on
 LAST = 16  # rows
 # Xid of an event after which a run goes on: a row set aside, a note of the driver.
-_GOES_ON = re.compile(r"Xid \([^)]*\): (?:63|106|107|154)\b")
+_GOES_ON = re.compile(r"Xid \([^)]*\): (?:(?:63|106|107|154)\b|\d+, Non-fatal)")
 BACKGROUND = 5.0  # times the usual rate of network errors
 
 

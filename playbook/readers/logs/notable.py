@@ -16,6 +16,9 @@ from playbook.readers.logs import notable_words
 from playbook.readers.logs.rows import Rows
 
 _START = re.compile(r"^\s*(?:\+ )?(?:Exception Group )?Traceback \(most recent call last\)")
+# What stands before the traceback of an exception that does not stop the program.
+_IGNORED = re.compile(r"^Exception ignored (?:in|on)\b")
+_THREAD = re.compile(r"^Exception in thread \S+")
 _CHAINED = re.compile(r"During handling of the above exception|The above exception was the direct cause")
 _EXCEPTION = re.compile(
     r"^(?P<name>(?:[A-Za-z_]\w*\.)*[A-Z]\w*(?:Error|Exception|Interrupt|Exit|Warning|Failure"
@@ -53,16 +56,18 @@ _FAILED = re.compile(r"^failed \(exitcode: |multiprocessing/api\.py:\d+\] failed
 _EXITS = {"9": "killed", "15": "killed", "11": "segfault", "7": "segfault", "6": "killed"}
 SIGNATURE = "signature"  # the kind of a line that is kept only because somebody waits for such lines
 _ALONE = re.compile(r"(?:Error|Exception|Interrupt|Failure)$")  # an exception that is told without its traceback
+_NEXT = 2  # lines from such a notice to its traceback
 _FRAMES = 400  # lines of one traceback: beyond that it is no longer one
 
 
 class _Open:
     """A traceback that is being read."""
 
-    __slots__ = ("launcher", "lines", "number", "said", "time")
+    __slots__ = ("aside", "launcher", "lines", "number", "said", "time")
 
-    def __init__(self, time: str | None) -> None:
+    def __init__(self, time: str | None, aside: str = "") -> None:
         self.lines, self.number, self.said, self.launcher, self.time = 0, 0, "", False, time
+        self.aside = aside  # "ignored" | "thread"
 
 
 def watch(rows: Rows) -> Callable[[int, str], None]:
@@ -85,6 +90,7 @@ class _Watcher:
         self.grown_at = -1
         self.overflow_step = -1  # told in a line before the one that tells the scale
         self.root_rank = -1  # which rank failed first, as the launcher says
+        self.aside = (0, "")  # the line that says that the next traceback stops nothing, and why
         self.launcher_event = -1  # index of the launcher's last event: its rank may be told later
 
     def see(self, number: int, raw: str) -> None:
@@ -136,12 +142,13 @@ class _Watcher:
     def _close(self, rank: int | None) -> None:
         """The end of a traceback: its last exception is the event."""
         trace = self.opened.pop(rank, None)
-        if trace is None or not trace.said:
+        if trace is None or not trace.said or trace.aside == "ignored":
             return
         name = trace.said.split(":")[0]
         launcher = trace.launcher or _LAUNCHER_NAME.search(name) is not None
         kind = notable_words.kind_of_exception(trace.said)
         kind = "launcher" if launcher and kind == "traceback" else kind
+        kind = "thread" if trace.aside and kind == "traceback" else kind
         self._emit(kind, trace.said, trace.number, rank, trace.time, launcher)
 
     def _judge(self, number: int, raw: str, line: text.Line) -> None:
@@ -153,7 +160,10 @@ class _Watcher:
                 self.grown_at = self.rows.pulse  # the other ranks say it too
             return
         if _START.match(body):
-            self.opened[line.rank] = _Open(line.time)
+            self.opened[line.rank] = _Open(line.time, self.aside[1] if number - self.aside[0] <= _NEXT else "")
+            return
+        if _IGNORED.match(body) or _THREAD.match(body):
+            self.aside = number, "ignored" if _IGNORED.match(body) else "thread"
             return
         if hit := _RANK_ROW.match(body):
             self._blame(int(hit[1]))
