@@ -16,7 +16,7 @@ import pytest
 import zstandard
 
 from playbook.errors import PlaybookError
-from playbook.readers import read
+from playbook.readers import merge, read
 from playbook.readers.names import canonical, rank_in, step_names
 from playbook.readers.source import Source
 from playbook.readers.table_shape import torn
@@ -195,6 +195,14 @@ def test_parts_stay_in_their_order_where_a_counter_begins_again(tmp_path: Path) 
     assert parts(tmp_path / "a", log1=(500, 600, 9.0), log2=(0, 100, 7.0)) == [500, 0]
     # and here it is the beginning
     assert parts(tmp_path / "b", log1=(500, 600, 4.0), log2=(0, 100, 9.0)) == [0, 500]
+
+
+def test_pieces_of_a_log_that_share_no_step_are_not_compared_row_by_row(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(merge, "_overlap", lambda one, other: pytest.fail("pairs of 300 files take minutes"))
+    bounds = {f"log{k}": (10 * k, 10 * k + 10, 90.0 - k) for k in range(12)}
+    assert parts(tmp_path, **bounds) == [10 * k for k in range(12)]
 
 
 def test_what_files_tell_comes_in_the_order_of_their_steps(tmp_path: Path) -> None:

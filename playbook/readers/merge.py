@@ -39,10 +39,12 @@ def merged(parts: list[Part], refused: list[FileReport]) -> Run:
     parts = [part for place, part in enumerate(parts) if place not in foreign]
     result: dict[Key, Series] = {}
     gathered = _gathered(parts, [series for series, _ in finished])
-    when = _order(gathered, parts)
+    kept = {key: _kept(candidates, parts) for key, candidates in gathered.items()}
+    when = _order({key: own for key, (own, _) in kept.items()})
     for (metric, rank), candidates in gathered.items():
-        _tell(parts, _kept(candidates, parts)[1], metric, candidates)
-        one = _joined(candidates, parts, when)
+        own, others = kept[metric, rank]
+        _tell(parts, others, metric, candidates)
+        one = _joined(own, when)
         if one.rank != rank:
             one = replace(one, rank=rank)
         result[metric, rank] = one
@@ -178,16 +180,12 @@ def _copies(one: Series, other: Series) -> bool:
     return bool(np.mean(same) >= _EQUAL)
 
 
-def _joined(candidates: list[Placed], parts: list[Part], when: dict[int, int]) -> Series:
-    """One series of all that was read under one metric and rank; `when` is the order of the files where it is known."""
-    kept, _ = _kept(candidates, parts)
+def _joined(kept: list[Placed], when: dict[int, int]) -> Series:
+    """One series of the parts of a curve; `when` is the order of the files where it is known."""
     if len(kept) == 1:
         return kept[0][1]
-    if all(place in when for place, _ in kept):
-        kept.sort(key=lambda item: when[item[0]])
-    else:
-        kept = _by_step(kept)
-    ordered = [one for _, one in kept]
+    known = all(place in when for place, _ in kept)
+    ordered = [one for _, one in (sorted(kept, key=lambda item: when[item[0]]) if known else _by_step(kept))]
     head = ordered[0]
     names = [one.origin.path for one in ordered]
     origin = Origin(f"{names[0]} .. {names[-1]}", None, head.origin.reader)
@@ -201,26 +199,32 @@ def _kept(candidates: list[Placed], parts: list[Part]) -> tuple[list[Placed], se
     """(the parts of one curve in the order of the files, places of the files that contradict them)."""
     kept: list[Placed] = []
     others: set[int] = set()
+    ends = {place: (one.steps.min(), one.steps.max()) for place, one in candidates if len(one)}
     for place, one in sorted(candidates, key=lambda c: (-len(c[1]), c[0])):  # the fullest first: it sets the reader
         found, builder, reader = parts[place]
         if kept and builder.reader != parts[kept[0][0]][1].reader:
             continue
         beside = getattr(reader, "PARTS", False) and all(found.path.parent == parts[p][0].path.parent for p, _ in kept)
-        if not beside and any(_copies(one, other) for _, other in kept):
+        # a log in hundreds of pieces: only those are compared that share steps
+        met = [other for p, other in kept if len(one) and len(other) and _meet(ends[place], ends[p])]
+        if not beside and any(_copies(one, other) for other in met):
             continue
-        if beside or all(_overlap(one, other) <= _SAME for _, other in kept):
+        if beside or all(_overlap(one, other) <= _SAME for other in met):
             kept.append((place, one))
         else:
             others.add(place)
     return sorted(kept, key=lambda item: item[0]), others
 
 
-def _order(gathered: dict[Key, list[Placed]], parts: list[Part]) -> dict[int, int]:
+def _meet(one: tuple[int, int], other: tuple[int, int]) -> bool:
+    return one[0] <= other[1] and other[0] <= one[1]
+
+
+def _order(curves: dict[Key, list[Placed]]) -> dict[int, int]:
     """The files that hold parts of one loss -> their order, the same for all that they hold."""
     when: dict[int, int] = {}
-    for (metric, _), candidates in gathered.items():
-        if metric == _IDENTITY and len(candidates) > 1:
-            kept, _ = _kept(candidates, parts)
+    for (metric, _), kept in curves.items():
+        if metric == _IDENTITY and len(kept) > 1:
             goes_on = any(_goes_on(a[1], b[1]) for a, b in pairwise(kept))
             when |= {place: k for k, (place, _) in enumerate(kept if goes_on else _by_step(kept))}
     return when
