@@ -27,7 +27,27 @@ NEAR_FRESH = 0.2  # of the way from the level to the first losses of all
 FACTORS = (2, 3, 4, 5, 6, 8, 10, 12, 16, 20, 24, 25, 32, 48, 50, 64, 100, 128, 256, 512, 1024)
 COUNTED = float(np.log(1.8))  # another count is a factor of 2 at least, as near as noise lets one see it
 FALL_ROWS = 64  # a run that has just begun may fall at any pace
-MANY_ROWS = 40
+MANY_ROWS = 40  # rows after the seam over which a model that learns would have moved from its level
+# A rise of the first rows is blamed on the load only where the very first row has half of what it would need alone; it
+# is cleared where that row has less than this share of the rise.
+FIRST_SUPPORTS, FIRST_CLEARED = 0.5, 0.4
+RELEARNED = 0.4  # of a rise: less is left later on, so that it was learned once before
+# A fall that is no luck and no steeper descent: beyond this many times the pace of the run, and kept (this share of the
+# bar) or so deep that it need not be kept.
+FALL_PACE, FALL_KEPT, FALL_DEEP = 1.5, 0.3, 2.0
+RATE_DROP = 0.6  # of the rate: below it the loss falls by plan
+# Of a fresh model: the run had learned this much (and this many times its noise), the loss is back at what it was at
+# first, and above the last level by more than its noise.
+FRESH_LEAST, FRESH_LEARNED, FRESH_ABOVE = 0.1, 8.0, 6.0
+FRESH_ROWS = 6
+# Counted otherwise: the level stays within this over the rows looked at, the gradient norm is what it was within a
+# quarter, and the factor is as near to a whole one as the error of the medians lets it be.
+COUNTED_ROWS, COUNTED_STAYS, COUNTED_DRIFT = 100, 0.05, 0.25
+NORM_KEPT = 0.25
+EXACT, EXACT_ERRORS, EXACT_MOST = 0.03, 2.5, 0.1
+MEDIAN_ERROR = 1.25  # the error of a median is that of a mean times this (normal noise)
+NORM_ROWS = 20  # rows after the seam over which a gradient norm is judged
+SMOOTH_ROWS = 15  # rows of the median that says of which step a level is
 
 
 def loss(seam: Seam) -> Check:
@@ -66,7 +86,7 @@ def _against_the_trend(seam: Seam, curve: Curve) -> Check:
     if fresh:
         return fresh
     at_once = first if first and first.up else soon
-    if at_once.up and (first is None or first.shift > 0.5 * first.bar):
+    if at_once.up and (first is None or first.shift > FIRST_SUPPORTS * first.bar):
         return _risen(seam, at_once, later, certain=fine)
     if fallen := _fallen(seam, curve, (first, soon, begun), later):
         return fallen
@@ -94,7 +114,7 @@ def _goes_on(curve: Curve, soon: Move, sharpest: Move) -> Check:
 def _higher(move: Move, text: str, first: Move | None) -> Check:
     """A rise that shows over several rows: the update, where the first row is known to be right, else one of many."""
     found = f"{move.value:.4g} over {text}, {move.level:.4g} was to be expected"
-    if first and first.bar < move.shift and first.shift < 0.4 * move.shift:
+    if first and first.bar < move.shift and first.shift < FIRST_CLEARED * move.shift:
         return Check("loss", "failed", f"loss is right at the load, then {found}", cause.UPDATE, 2.0)
     causes = _LARGE_RISE if move.shift > LARGE else _SMALL_RISE
     return Check("loss", "failed", f"loss is {found}; the rows do not tell whether from the first one on", causes, 2.0)
@@ -123,25 +143,26 @@ def _fallen(seam: Seam, curve: Curve, moves: tuple[Move | None, ...], later: Mov
 
 def _stays_down(move: Move, later: Move | None) -> bool:
     """One low row is luck, and a steep descent may become steeper; what is seen again stays far below a slow one."""
-    far = abs(move.shift) > 1.5 * move.pace
-    return far and (later is None or later.shift < -0.3 * later.bar or move.shift < -2 * move.bar)
+    far = abs(move.shift) > FALL_PACE * move.pace
+    return far and (later is None or later.shift < -FALL_KEPT * later.bar or move.shift < -FALL_DEEP * move.bar)
 
 
 def _rate_fell(seam: Seam) -> bool:
     """A planned drop of the rate takes the loss down."""
     (_, past), (_, next_) = seam.sides("lr")
-    return bool(len(past) and len(next_) and next_[0] < 0.6 * past[-1])
+    return bool(len(past) and len(next_) and next_[0] < RATE_DROP * past[-1])
 
 
 def _fresh(seam: Seam, curve: Curve) -> Check | None:
     """The loss of a model that was never trained: back where the run before began."""
-    if len(curve.x) < 6 or not len(curve.later):
+    if len(curve.x) < FRESH_ROWS or not len(curve.later):
         return None
     start, level = float(np.median(curve.x[:2])), float(np.median(curve.x[-5:]))
     first = float(curve.later[0]) if seam.spacing[1] == 1 else float(np.max(curve.later[:2]))
     spread = max(noise(curve.x), 1e-9)
     fell = start - level
-    if fell > max(0.1, 8 * spread) and abs(start - first) < NEAR_FRESH * fell and first - level > 6 * spread:
+    learned = fell > max(FRESH_LEAST, FRESH_LEARNED * spread)
+    if learned and abs(start - first) < NEAR_FRESH * fell and first - level > FRESH_ABOVE * spread:
         value, begin, was = (curve.value(v) for v in (first, start, level))
         what = f"loss {value:.4g} after the load is that of a fresh model ({begin:.4g} at first, {was:.4g} at the end)"
         return Check("loss", "failed", what, (cause.WRONG_WEIGHTS, cause.INCOMPLETE), 3.0)
@@ -153,19 +174,19 @@ def _counted_otherwise(seam: Seam, curve: Curve, move: Move) -> Check | None:
 
     Without a gradient norm only an exact factor says so.
     """
-    rows = curve.later[:100]
+    rows = curve.later[:COUNTED_ROWS]
     if not curve.log or not (move.up or move.down) or len(rows) < LATER_LEAST or abs(move.shift) < COUNTED:
         return None
-    error = 1.25 * max(noise(rows), noise(curve.x[-64:])) / np.sqrt(min(len(rows), len(curve.x)) / 2)
+    error = MEDIAN_ERROR * max(noise(rows), noise(curve.x[-64:])) / np.sqrt(min(len(rows), len(curve.x)) / 2)
     halves = float(np.median(rows[len(rows) // 2 :])) - float(np.median(rows[: len(rows) // 2]))
-    if abs(halves) > max(0.05, min(3 * error, 0.25)):
+    if abs(halves) > max(COUNTED_STAYS, min(3 * error, COUNTED_DRIFT)):
         return None
     (_, g), (_, h) = seam.sides("grad_norm")
     known = len(g) >= 8 and len(h) >= 8 and min(g.min(), h.min()) > 0
-    if known and abs(np.log(_ratio(g[-64:], h[:64]))) > 0.25:
+    if known and abs(np.log(_ratio(g[-64:], h[:64]))) > NORM_KEPT:
         return None
     ratio = float(np.median(rows)) - (float(np.log(move.level)))
-    close = min(max(0.03, 2.5 * error), 0.1)
+    close = min(max(EXACT, EXACT_ERRORS * error), EXACT_MOST)
     if abs(ratio) < COUNTED:
         return None
     exact = next((f for f in FACTORS if abs(abs(ratio) - np.log(f)) < close), None)
@@ -207,7 +228,7 @@ def _risen(seam: Seam, move: Move, later: Move | None, certain: bool) -> Check:
     if older := _level_of(steps, values, move.value):
         what += f"; that is the level of about step {older}"
     # what was learned once is learned again soon, other data stay other data
-    large = move.shift > LARGE or (later is not None and later.shift < 0.4 * move.shift)
+    large = move.shift > LARGE or (later is not None and later.shift < RELEARNED * move.shift)
     causes: tuple[str, ...] = (*cause.WEIGHTS, cause.OTHER_DATA) if large else cause.SMALL_STEP
     if not certain:
         # the first row already holds updates
@@ -218,7 +239,7 @@ def _risen(seam: Seam, move: Move, later: Move | None, certain: bool) -> Check:
 
 def _level_of(steps: np.ndarray, values: np.ndarray, value: float) -> int | None:
     """The last step at which the smoothed loss was at a level."""
-    width = min(15, len(values) // 4)
+    width = min(SMOOTH_ROWS, len(values) // 4)
     if width < 3:
         return None
     smooth = np.array([np.median(values[k : k + width]) for k in range(len(values) - width + 1)])
@@ -235,7 +256,7 @@ def grad_norm(seam: Seam) -> Check:
         return Check("gradient norm", "unknown", "too few rows at the seam")
     if not curve.log:
         return Check("gradient norm", "unknown", "zero or negative values")
-    whole = curve.move(0, 20, NORM_FLOOR)
+    whole = curve.move(0, NORM_ROWS, NORM_FLOOR)
     if whole is None:
         return Check("gradient norm", "unknown", "too few rows before the seam")
     ratio = float(np.exp(np.clip(whole.shift, -50, 50)))
@@ -250,10 +271,10 @@ def grad_norm(seam: Seam) -> Check:
 
 
 def _norm_causes(seam: Seam, curve: Curve, whole: Move) -> tuple[str, ...]:
-    first = curve.move(0, 3, NORM_FLOOR)
-    rows = curve.later[:20]
-    error = 1.25 * max(noise(curve.x[-64:]), noise(rows)) / np.sqrt(len(rows))
-    exact = any(abs(abs(whole.shift) - np.log(f)) < min(max(0.03, 2 * error), 0.1) for f in FACTORS)
+    first = curve.move(*SOON, NORM_FLOOR)
+    rows = curve.later[:NORM_ROWS]
+    error = MEDIAN_ERROR * max(noise(curve.x[-64:]), noise(rows)) / np.sqrt(len(rows))
+    exact = any(abs(abs(whole.shift) - np.log(f)) < min(max(EXACT, EXACT_ERRORS * error), EXACT_MOST) for f in FACTORS)
     if exact and first is not None and abs(first.shift - whole.shift) < 0.1 + 3 * error:
         return (cause.SCALED_BY_WORLD, cause.NOT_NORMALISED, cause.OTHER_LAYOUT)
     if whole.down or (first is not None and (first.up or first.down)):

@@ -17,8 +17,26 @@ from playbook.workflow.comparison.rate import continued, off_schedule, starts_at
 from playbook.workflow.comparison.seam import BATCH_CLOSE, Check, Points, Seam, per_step
 
 MISSING_ROWS = 20  # rows that a dead job may not have written
-SLOW, SPEED_NOISE = 0.8, 4.0
+JUMPED_ROWS = 3  # a shorter gap is no jump of the counter: a row or two are lost with any job
+RECENT = 50  # rows that say how a counter grew, or how fast a run was, before the seam
+# Steps that the tokens say were trained in a gap, as a share of those that the counter says: below it it jumped.
+HARDLY_TRAINED = 0.3
+BEGIN_ROWS, BEGIN_CLOSE, BEGIN_SHARE = 20, 0.05, 0.8  # rates that are, in most rows, those of the run's beginning
 FIRST_SCALES = (2.0**16, 2.0**32)  # that scalers begin with
+# A scaler doubles or halves one step at a time: two powers at once, and half of one more than it ever moved in as many
+# rows, is another value that was loaded.
+SCALE_JUMP, SCALE_BEYOND = 2.0, 0.5
+SLOW = 0.8  # of the speed before: less on the same devices is a fault
+# A change of speed that is no matter: a tenth, one and a half times what the run moved between tenths of its last rows,
+# or four times the error of the median.
+SPEED_CLOSE, SPEED_USUAL, SPEED_NOISE = 0.1, 1.5, 4.0
+SPEED_SETTLES = 2  # first rows after a start that compile and fill caches
+SPEED_ROWS, SPEED_BLOCKS, SPEED_WINDOW, SPEED_HISTORY = 5, 10, 500, 30
+# Tokens that are off by more than three rows and a tenth of what was trained over the seam, and by a fiftieth of all:
+# packed batches and a checkpoint between two rows move less.
+EXPOSED_ROWS, EXPOSED_SHARE, EXPOSED_LEAST = 3, 0.1, 0.02
+FROM_THE_START = 0.1  # of the tokens before: less was counted anew
+RATE_FOLLOWS = 0.3  # of the exponent of the batch: square root scaling is 0.5, linear 1; less did not follow
 
 
 def steps(seam: Seam) -> Check:
@@ -41,14 +59,14 @@ def steps(seam: Seam) -> Check:
 
 def _counter_ahead(seam: Seam) -> str | None:
     """The counter jumped although what is bound to it went on as if it had not."""
-    if seam.gap < 3 * max(seam.spacing):
+    if seam.gap < JUMPED_ROWS * max(seam.spacing):
         return None
     (s, v), (s2, v2) = seam.sides("tokens")
     if len(s) >= 4 and len(s2) >= 2:
-        rate = per_step((s[-50:], v[-50:]))
+        rate = per_step((s[-RECENT:], v[-RECENT:]))
         trained = (v2[0] - v[-1]) / rate if rate > 0 else np.nan
         counted = float(s2[0] - s[-1])
-        if np.isfinite(trained) and abs(trained) < 0.3 * counted and trained > -0.5 * counted:
+        if np.isfinite(trained) and abs(trained) < HARDLY_TRAINED * counted:
             return (
                 f"the counter jumps from {seam.last} to {seam.at}, the tokens say that {max(trained, 0):.0f} steps "
                 f"were trained between"
@@ -98,10 +116,10 @@ def _inside(before: Points, after: Points) -> np.ndarray:
 def _begins_again(before: Points, after: Points) -> str:
     """Said where AFTER shows the rates that BEFORE had at its beginning."""
     (s, v), (s2, v2) = before, after
-    size = min(20, len(v2))
+    size = min(BEGIN_ROWS, len(v2))
     moved = s2[:size] - s2[0] + s[0]
-    close = np.abs(np.interp(moved, s, v) - v2[:size]) <= 0.05 * np.maximum(np.abs(v2[:size]), 1e-12)
-    return ": the schedule begins again" if size >= 2 and close.mean() > 0.8 else ""
+    close = np.abs(np.interp(moved, s, v) - v2[:size]) <= BEGIN_CLOSE * np.maximum(np.abs(v2[:size]), 1e-12)
+    return ": the schedule begins again" if size >= 2 and close.mean() > BEGIN_SHARE else ""
 
 
 def loss_scale(seam: Seam) -> Check:
@@ -114,7 +132,7 @@ def loss_scale(seam: Seam) -> Check:
     jump = float(np.log2(next_[0] / past[-1]))
     rows = max(1, round((int(s2[0]) - int(s[-1])) / max(seam.spacing[0], 1)))
     usual = np.abs(np.log2(past[rows:] / past[:-rows])).max() if len(past) > rows else 0.0
-    if abs(jump) >= 2 and abs(jump) > usual + 0.5:
+    if abs(jump) >= SCALE_JUMP and abs(jump) > usual + SCALE_BEYOND:
         start = ", its first value" if next_[0] == past[0] or next_[0] in FIRST_SCALES else ""
         what = f"loss scale jumps from {past[-1]:g} to {next_[0]:g}{start}"
         causes: tuple[str, ...] = (cause.SCALER_LOST,)
@@ -129,14 +147,16 @@ def loss_scale(seam: Seam) -> Check:
 def throughput(seam: Seam) -> Check:
     for name, up in (("throughput", 1), ("step_time", -1)):
         (_, past), (_, next_) = seam.sides(name)
-        next_ = next_[2:52] if len(next_) >= 7 else next_
-        if len(past) < 5 or len(next_) < 5 or min(past.min(), next_.min()) <= 0:
+        next_ = next_[SPEED_SETTLES:][:RECENT] if len(next_) >= SPEED_ROWS + SPEED_SETTLES else next_
+        if min(len(past), len(next_)) < SPEED_ROWS or min(past.min(), next_.min()) <= 0:
             continue
-        shift = up * (float(np.median(np.log(next_))) - float(np.median(np.log(past[-50:]))))
-        blocks = [float(np.median(np.log(part))) for part in np.array_split(past[-500:], 10) if len(part)]
-        usual = max(blocks) - min(blocks) if len(past) >= 30 else 0.0
+        shift = up * (float(np.median(np.log(next_))) - float(np.median(np.log(past[-RECENT:]))))
+        blocks = [
+            float(np.median(np.log(part))) for part in np.array_split(past[-SPEED_WINDOW:], SPEED_BLOCKS) if len(part)
+        ]
+        usual = max(blocks) - min(blocks) if len(past) >= SPEED_HISTORY else 0.0
         ratio = float(np.exp(shift))
-        if abs(shift) <= max(0.1, 1.5 * usual, SPEED_NOISE * noise(np.log(past)) / np.sqrt(len(next_))):
+        if abs(shift) <= max(SPEED_CLOSE, SPEED_USUAL * usual, SPEED_NOISE * noise(np.log(past)) / np.sqrt(len(next_))):
             return Check("throughput", "ok", f"{ratio:.2f} times what it was")
         what = f"speed is {ratio:.2f} times what it was"
         if ratio < SLOW and _same_world(seam):
@@ -148,14 +168,19 @@ def throughput(seam: Seam) -> Check:
 def exposure(seam: Seam) -> Check:
     """Tokens and samples: the count goes on, and a step takes as many of them as before."""
     past, next_ = seam.sides("tokens")
-    if len(past[0]) >= 4 and len(next_[0]) >= 1 and np.all(np.diff(past[1][-50:]) > 0):
-        was = per_step((past[0][-50:], past[1][-50:]))
+    if len(past[0]) >= 4 and len(next_[0]) >= 1 and np.all(np.diff(past[1][-RECENT:]) > 0):
+        was = per_step((past[0][-RECENT:], past[1][-RECENT:]))
         expected = past[1][-1] + was * (int(next_[0][0]) - int(past[0][-1]))
         row = was * max(seam.spacing)
         off = float(next_[1][0]) - expected
-        if abs(off) > 3 * row + 0.1 * abs(expected - past[1][-1]) and abs(off) > 0.02 * past[1][-1]:
+        near = EXPOSED_ROWS * row + EXPOSED_SHARE * abs(expected - past[1][-1])
+        if abs(off) > max(near, EXPOSED_LEAST * past[1][-1]):
             what = f"tokens go on at {next_[1][0]:.6g}, {expected:.6g} was to be expected"
-            back = "counted from the start again" if next_[1][0] < 0.1 * past[1][-1] else "seen twice or left out"
+            back = (
+                "counted from the start again"
+                if next_[1][0] < FROM_THE_START * past[1][-1]
+                else "seen twice or left out"
+            )
             return Check("exposure", "failed", f"{what}: {back}", (cause.OTHER_ORDER, cause.COUNTER_RESET), 2.0)
         if len(next_[0]) >= 4 and seam.batch_ratio:
             now = was * seam.batch_ratio
@@ -184,7 +209,11 @@ def _batch(name: str, seam: Seam, ratio: float, text: str) -> Check | None:
         return None
     (_, past), (_, next_) = seam.sides("lr")
     lr = float(next_[0] / past[-1]) if len(past) and len(next_) and past[-1] > 0 else None
-    if lr is not None and abs(np.log(max(lr, 1e-12))) > 0.3 * abs(np.log(ratio)) and (lr - 1) * (ratio - 1) > 0:
+    if (
+        lr is not None
+        and abs(np.log(max(lr, 1e-12))) > RATE_FOLLOWS * abs(np.log(ratio))
+        and (lr - 1) * (ratio - 1) > 0
+    ):
         return Check(name, "changed", f"{text}; the learning rate moved with it ({lr:.2f} times)")
     kept = " and the learning rate is what it was" if lr is not None else ""
     return Check(name, "failed", f"{text}{kept}", (cause.OTHER_DEVICES, cause.BATCH_GREW), 3.0)
