@@ -197,6 +197,21 @@ def test_parts_stay_in_their_order_where_a_counter_begins_again(tmp_path: Path) 
     assert parts(tmp_path / "b", log1=(500, 600, 4.0), log2=(0, 100, 9.0)) == [0, 500]
 
 
+def test_counted_steps_of_a_second_file_go_on_where_its_epochs_do(tmp_path: Path) -> None:
+    for name, start in (("b.log", 0), ("a.log", 60)):
+        lines = [
+            f"{{'loss': {5 - 0.01 * (start + k)}, 'learning_rate': 1e-05, 'epoch': {(start + k) / 50}}}"
+            for k in range(60)
+        ]
+        write(tmp_path / name, "\n".join([*lines, "RuntimeError: CUDA error: device-side assert triggered"]) + "\n")
+    run = read([tmp_path])
+    loss = run.get("loss")
+    assert loss is not None and loss.steps.tolist() == list(range(1, 121)) and loss.seams == (60,)
+    # two runs that both begin with the first epoch stay two runs
+    write(tmp_path / "a.log", (tmp_path / "b.log").read_text().replace("'loss': ", "'loss': 1"))
+    assert "another-run" in [p.code for f in read([tmp_path]).files for p in f.problems]
+
+
 def test_pieces_of_a_log_that_share_no_step_are_not_compared_row_by_row(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

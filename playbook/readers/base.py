@@ -23,6 +23,8 @@ from playbook.series import Event, FileReport, Origin, Series, Setting
 
 CERTAIN = 95  # a score of `sniff` that leaves no doubt; only one reader may give it for one content
 
+COUNTED = "counted-steps"  # the code of the problem that a file says no steps: its rows were counted
+
 _MAX_EVENTS = 5_000  # of one file: a log that repeats one warning a million times must not fill the memory
 _MAX_PROBLEMS = 50
 _MAX_SETTINGS = 50_000

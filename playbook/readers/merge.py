@@ -14,17 +14,19 @@ from typing import Any
 import numpy as np
 
 from playbook.readers import walk
-from playbook.readers.base import Reader, RunBuilder
+from playbook.readers.base import COUNTED, Reader, RunBuilder
 from playbook.series import Event, FileReport, Origin, Run, Series, Setting
 
 _SAME = 0.5  # share of the shorter file's steps that the other has too: above it the two cover the same stretch
 _EQUAL = 0.99  # share of common steps with equal values: above it the two are copies of one curve
 _IDENTITY = "loss"  # the metric by which two files are known as one run or two
+_LATER = 0.02  # share of the rows: a file that begins later than that does not begin with the run
 # A loss this near to where the file before ended, by the way that it had come down there, goes on under a new counter.
 _GOES_ON, _CAME_DOWN, _EDGE = 0.3, 0.2, 8  # share of the way, share of the first level, rows at an edge
 
 Key = tuple[str, int | None]
 Part = tuple[walk.Found, RunBuilder, Reader]
+Finished = tuple[dict[Key, Series], list[str]]  # what a file holds, and the raw names that nothing covers
 Placed = tuple[int, Series]  # what a file holds under one key, and the place of the file
 
 
@@ -33,6 +35,10 @@ def merged(parts: list[Part], refused: list[FileReport]) -> Run:
     parts = _latest_run(parts)
     _one_script(parts)
     finished = [builder.finish() for _, builder, _ in parts]
+    moved = _by_epoch(parts, finished)
+    for place, (series, unmapped) in enumerate(finished):
+        if offset := moved.get(parts[place][1].path):
+            finished[place] = {key: replace(one, steps=one.steps + offset) for key, one in series.items()}, unmapped
     foreign = _foreign(parts, [series for series, _ in finished])
     dropped = [parts[place][1].report() for place in sorted(foreign) if parts[place][1].problems]
     finished = [one for place, one in enumerate(finished) if place not in foreign]
@@ -52,9 +58,9 @@ def merged(parts: list[Part], refused: list[FileReport]) -> Run:
     settings: list[Setting] = []
     events: list[Event] = []
     slots = sorted(when)
-    moved = dict(zip(slots, sorted(slots, key=lambda place: (when[place], place)), strict=True))
+    order = dict(zip(slots, sorted(slots, key=lambda place: (when[place], place)), strict=True))
     for place in range(len(parts)):
-        _, builder, _ = parts[moved.get(place, place)]
+        _, builder, _ = parts[order.get(place, place)]
         config.update(builder.config)
         settings += builder.settings
         events += builder.events
@@ -62,6 +68,23 @@ def merged(parts: list[Part], refused: list[FileReport]) -> Run:
     unmapped = sorted({raw for _, names in finished for raw in names} - used)
     reports = [builder.report() for _, builder, _ in parts] + dropped + refused
     return Run(result, tuple(events), config, tuple(reports), tuple(unmapped), tuple(settings))
+
+
+def _by_epoch(parts: list[Part], finished: list[Finished]) -> dict[str, int]:
+    """Steps that were only counted begin at one in each file: how far a file is moved whose epochs begin later."""
+    counted = [place for place, part in enumerate(parts) if any(p.code == COUNTED for p in part[1].problems)]
+    epochs = {place: own for place in counted if (own := finished[place][0].get(("epoch", None))) is not None}
+    epochs = {place: own for place, own in epochs.items() if len(own) > 2 and own.finite.all()}
+    if len(epochs) < 2:
+        return {}
+    lead = epochs[min(epochs, key=lambda place: (float(epochs[place].values[0]), place))]
+    rate = float(lead.steps[-1] - lead.steps[0]) / max(float(lead.values[-1] - lead.values[0]), 1e-12)
+    out: dict[str, int] = {}
+    for place, own in epochs.items():
+        begin = int(lead.steps[0]) + round((float(own.values[0]) - float(lead.values[0])) * rate)
+        if (offset := begin - int(own.steps[0])) > max(2, _LATER * len(lead)):
+            out[parts[place][1].path] = offset
+    return out
 
 
 def _one_script(parts: list[Part]) -> None:

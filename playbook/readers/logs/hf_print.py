@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from playbook.readers import text
-from playbook.readers.base import RunBuilder, number
+from playbook.readers.base import COUNTED, RunBuilder, number
 from playbook.readers.logs import notable, printed_config
 from playbook.readers.logs.rows import Rows, Taker, walk
 from playbook.readers.source import Source
@@ -173,7 +173,7 @@ def _place(
             None,
             "the prints carry no step and no progress bar stands before them; steps are the count of prints",
             "read trainer_state.json of the newest checkpoint instead, or keep the progress bars in the log",
-            "counted-steps",
+            COUNTED,
         )
 
 
