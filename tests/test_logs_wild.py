@@ -214,3 +214,14 @@ def test_what_a_line_says_is_evidence(tmp_path: Path, real_book: Book, line: str
 def test_a_switch_that_goes_on_stops_no_run(tmp_path: Path, real_book: Book) -> None:
     said = "[9.1] nvidia-nvswitch3: SXid (PCI:0000:c1:00.0): 12028, Non-fatal, Link 44 egress non-posted PRIV error\n"
     assert seen(tmp_path, real_book, ROWS + said).verdict == "healthy"
+
+
+def test_versions_that_do_not_fit_are_named(tmp_path: Path, real_book: Book) -> None:
+    said = {
+        "RuntimeError: The NVIDIA driver on your system is too old (found version 11040).",
+        "ImportError: flash_attn_2_cuda.cpython-310-x86_64-linux-gnu.so: undefined symbol: _ZN3c104cuda9SetDeviceEi",
+        "Failed to initialize NVML: Driver/library version mismatch",
+    }
+    for line in said:
+        assert states(seen(tmp_path, real_book, f"{line}\n")).get("version-mismatch") == "yes"
+        assert seen(tmp_path, real_book, f"{line}\n{ROWS}").verdict == "healthy"  # it runs without
