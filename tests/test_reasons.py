@@ -5,19 +5,22 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 from math import log
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 from playbook.engine import explain
-from playbook.engine.belief import posterior
+from playbook.engine.belief import group_weights, posterior
 from playbook.engine.diagnosis import RIVALS, Diagnosis, diagnose
-from playbook.engine.explain import CLEAR, REASON, weigh
+from playbook.engine.explain import CLEAR, OBJECTION, REASON, weigh
 from playbook.engine.tables import compile_book
 from playbook.engine.value import FREE, Option, RunSize, moot, options, trivial
 from playbook.findings import Evidence
 from playbook.knowledge.loader import Book
 from playbook.workflow.book import Library
+from playbook.workflow.ingest import ingest
+from playbook.workflow.missing import missing
 from playbook.workflow.session import Session
 
 
@@ -68,14 +71,18 @@ def test_what_is_trained_is_no_reason(library: Library) -> None:
 def test_every_reason_of_the_cases_is_linked_or_clear_for_its_class(library: Library) -> None:
     book, tables, seen = library.book, library.tables, 0
     for said in walks(library):
+        names = [e.signal for e in said.belief.used]
+        shares = dict(zip(names, group_weights(tables, names), strict=True))
         for ranked in said.causes[:3]:
             linked = {*book.causes[ranked.id].expects, "loss-shape"}
             for reason in (*ranked.pro, *ranked.con):
                 seen += 1
-                assert reason.signal in linked or abs(reason.weight) > CLEAR - log(1.5), (ranked.id, reason)
+                alone = abs(reason.weight) / shares[reason.signal]  # without the other views of the same fact
+                assert reason.signal in linked or alone > CLEAR - log(1.5), (ranked.id, reason)
+                assert abs(reason.weight) >= OBJECTION
             for reason in ranked.pro:
-                assert reason.weight >= REASON
-                assert reason.signal not in tables.circumstances or reason.weight >= log(4)
+                alone = reason.weight / shares[reason.signal]
+                assert alone >= (log(4) if reason.signal in tables.circumstances else REASON)
     assert seen > 300
 
 
@@ -174,3 +181,15 @@ def test_trivial_is_less_for_what_was_seen_than_for_how_a_run_is_set_up(library:
     assert trivial(library.tables, option("spike-form", 0.04)) and not trivial(
         library.tables, option("spike-form", 0.05)
     )
+
+
+def test_blind_spots_are_of_what_the_run_has(library: Library, tmp_path: Path) -> None:
+    rows = "".join(f"{s},{2 + (s >= 300) * 4 + 0.01 * (s % 7)},{0.5 + 0.001 * (s % 5)}\n" for s in range(400))
+    (tmp_path / "run.csv").write_text("step,loss,grad_norm\n" + rows)
+    found = ingest([str(tmp_path / "run.csv")], library.book)
+    session = Session(library.book, library.tables)
+    session.observe(found.evidence)
+    never = {"fp8-amax-history", "rl-importance-ratio", "expert-load", "loss-jump-size-at-resume"}
+    assert not {row.signal for row in missing(found, session)} & never
+    session.observe([Evidence("moe-in-model", "yes", "person"), Evidence("precision", "fp8", "person")])
+    assert {"fp8-amax-history", "expert-load"} & {row.signal for row in missing(found, session)}

@@ -7,7 +7,7 @@ from math import log
 
 import numpy as np
 
-from playbook.engine.belief import Belief, exponents, group_sizes, line_of, posterior, told_signals
+from playbook.engine.belief import Belief, exponents, group_sizes, group_weights, line_of, posterior, told_signals
 from playbook.engine.tables import Tables
 from playbook.engine.value import exponent, moot
 from playbook.findings import Evidence
@@ -16,7 +16,7 @@ from playbook.findings import Evidence
 # a reason: a factor below 3 is "not worth more than a bare mention" (Kass and Raftery 1995).
 REASON = log(3)
 # An objection is told from 2 on: a word such as `usually` leaves a third to all other outcomes, so what speaks against
-# a cause is bounded where what speaks for it is not.
+# a cause is bounded where what speaks for it is not. Nothing is told that does less.
 OBJECTION = log(2)
 # How a run is set up is shared by many incidents: it must tell more than what was seen of the fault.
 CIRCUMSTANCE = log(4)
@@ -74,19 +74,16 @@ class Weighed:
     weights  float64[e, h], the log ratio to the mean over the causes of all other classes, weighed by how common they
              are. The background would not do: it is no cause's, and where the causes of the book show an outcome more
              often than it says, the outcome would speak for each of them
-    needed   float64[e, h], the weight from which it is a reason for the cause
+    pro      bool[e, h]: it is a reason for the cause; con: against it
     """
 
     weights: np.ndarray
-    needed: np.ndarray
-
-    @property
-    def objects(self) -> np.ndarray:
-        """bool[e, h]: it is an objection to the cause."""
-        return np.asarray(-self.weights >= self.needed - REASON + OBJECTION)
+    pro: np.ndarray
+    con: np.ndarray
 
 
 def weigh(tables: Tables, belief: Belief) -> Weighed:
+    names = [e.signal for e in belief.used]
     power = exponents(tables, belief.used)[:, None]
     likelihoods = np.exp(belief.ratios / power) * tables.prior
     own = np.add.reduceat(likelihoods, tables.class_start, axis=1)
@@ -94,9 +91,12 @@ def weigh(tables: Tables, belief: Belief) -> Weighed:
     rivals = (own.sum(axis=1, keepdims=True) - own) / np.maximum(1 - share, 1e-12)
     sizes = np.diff(np.append(tables.class_start, len(tables.causes)))
     weights = belief.ratios - power * np.log(np.maximum(np.repeat(rivals, sizes, axis=1), 1e-300))
-    linked = tables.linked[:, [tables.signals.index(e.signal) for e in belief.used]].T
-    least = np.array([reason_from(tables, e.signal) for e in belief.used])
-    return Weighed(weights, np.where(linked, least[:, None], CLEAR))
+    linked = tables.linked[:, [tables.signals.index(name) for name in names]].T
+    needed = np.where(linked, np.array([reason_from(tables, name) for name in names])[:, None], CLEAR)
+    # Views of one fact share what they do to the odds; whether one is a reason is asked as if it stood alone.
+    shared = group_weights(tables, names)[:, None]
+    pro = weights >= np.maximum(needed * shared, OBJECTION)
+    return Weighed(weights, pro, -weights >= np.maximum((needed - REASON + OBJECTION) * shared, OBJECTION))
 
 
 def reasons(belief: Belief, weighed: Weighed, cause: int) -> tuple[list[Reason], list[Reason]]:
@@ -110,7 +110,7 @@ def reasons(belief: Belief, weighed: Weighed, cause: int) -> tuple[list[Reason],
             found.append(Reason(item.signal, item.state, float(column[k]), item.because))
         return sorted(found, key=lambda r: (-abs(r.weight), r.signal))
 
-    return rows(weighed.weights >= weighed.needed), rows(weighed.objects)
+    return rows(weighed.pro), rows(weighed.con)
 
 
 def reason_from(tables: Tables, signal: str) -> float:
@@ -143,7 +143,7 @@ def ruled_out(tables: Tables, belief: Belief, weighed: Weighed, most: int = 6) -
     hard = np.zeros(belief.ratios.shape, bool)
     for k, item in enumerate(belief.used):
         hard[k, list(tables.excluded.get((item.signal, item.state), ()))] = True
-    drop = np.where(hard | (weighed.objects & (weighed.weights <= RULED_OUT)), belief.ratios, 0.0)
+    drop = np.where(hard | (weighed.con & (weighed.weights <= RULED_OUT)), belief.ratios, 0.0)
     worst, drop = drop.argmin(axis=0), drop.min(axis=0)
     without = np.log(tables.prior) + belief.ratios.sum(axis=0) - drop
     candidates = np.flatnonzero((drop < 0) & (belief.marginal < PLAUSIBLE))

@@ -39,9 +39,10 @@ def print_ingest(found: Ingested, session: Session, out: Console, w: Words = Wor
     """Files, verdict, findings with file and line, blind spots."""
     run = found.run
     for file in run.files:
-        out.print(
-            f"[bold]{escape(file.path)}[/]  {file.format}, {w.count(file.rows, '1 row', '{n} rows')}", soft_wrap=True
-        )
+        held = w.count(file.rows, "1 row", "{n} rows")
+        if not file.rows and (settings := sum(s.origin.path == file.path for s in run.settings)):
+            held = w.count(settings, "1 setting", "{n} settings")
+        out.print(f"[bold]{escape(file.path)}[/]  {file.format}, {held}", soft_wrap=True)
         for problem in file.problems[:5]:
             line = f":{problem.line}" if problem.line is not None else ""
             out.print(f"  [yellow]![/] {escape(file.path)}{line}: {escape(w.say(problem.what))}", soft_wrap=True)
@@ -126,7 +127,7 @@ def print_diagnosis(
     out.print(f"[bold]{w('Causes')}[/]  [{'green' if diagnosis.decided else 'yellow'}]({verdict})[/]")
     shown = [r for r in diagnosis.causes if r.probability >= 0.03][:5] or list(diagnosis.causes[:3])
     for place, ranked in enumerate(shown, 1):
-        out.print(_cause_line(place, ranked, plain))
+        out.print(_cause_line(place, ranked, out.width, plain))
         if place <= 3:
             _print_reasons(ranked, out, w)
     if diagnosis.unknown >= 0.03:
@@ -150,7 +151,8 @@ def print_diagnosis(
         out.print(f"[bold]{w('Repair')}[/]")
         for place, fix_id in enumerate(diagnosis.fixes[:4], 1):
             fix = book.fixes[fix_id]
-            out.print(f" {place}. [bold]{escape(fix.title)}[/]  [dim]{fix_id}, {w('risk')} {w(fix.risk)}[/]")
+            head = Text.assemble(f" {place}. ", (fix.title, "bold"))
+            out.print(_with_tail(head, f"{fix_id}, {w('risk')} {w(fix.risk)}", out.width))
             out.print(Padding(Text(fix.summary), (0, 0, 0, 4)))
             out.print(Padding(Text(f"{w.lead('cured')}{fix.cured}", style="green"), (0, 0, 0, 4)))
         out.print()
@@ -209,22 +211,27 @@ def print_first_aid(session: Session, diagnosis: Diagnosis, out: Console, w: Wor
         out.print(Panel(Group(*lines), title=w("First aid"), title_align="left", border_style="red"))
 
 
-def _cause_line(place: int, ranked: Ranked, plain: bool = False) -> Text:
-    return Text.assemble(
+def _cause_line(place: int, ranked: Ranked, width: int, plain: bool = False) -> Text:
+    head = Text.assemble(
         f"{place}. ",
         ("" if plain else f"{bar(ranked.probability)} ", "cyan"),
         (f"{ranked.probability:4.0%}  {ranked.title}", "bold"),
-        (f"  {ranked.layer}/{ranked.id}", "dim"),
     )
+    return _with_tail(head, f"{ranked.layer}/{ranked.id}", width)
+
+
+def _with_tail(head: Text, tail: str, width: int) -> Text:
+    """The tail behind the head, or on a line of its own where both do not fit."""
+    fits = head.cell_len + 2 + cells(tail) <= width
+    return Text.assemble(head, "  " if fits else f"\n{'':6}", (tail, "dim"))
 
 
 def _print_reasons(ranked: Ranked, out: Console, w: Words) -> None:
     for label, style, rows in ((w("for"), "green", ranked.pro[:4]), (w("against"), "red", ranked.con[:2])):
         if rows:
-            text = Text("      ")
-            text.append(f"{label}{w.colon}", style)
-            text.append("; ".join(f"{r.signal} = {r.state}" for r in rows))
-            out.print(text)
+            text = Text(f"{label}{w.colon}", style)
+            text.append("; ".join(f"{r.signal} = {r.state}" for r in rows), "none")
+            out.print(Padding(text, (0, 0, 0, 6)))
 
 
 def _print_ruled_out(diagnosis: Diagnosis, out: Console, w: Words) -> None:

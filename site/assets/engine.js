@@ -422,18 +422,20 @@
     const { k, prior, classOf } = tables;
     const rival = classOf.map((c) => c !== classOf[index]);
     const share = prior.reduce((sum, p, h) => sum + (rival[h] ? p : 0), 0);
+    const sizes = groupSizes(tables, belief.used.map((e) => e.signal));
     const rows = belief.used.map((e, at) => {
       const signal = tables.signals.get(e.signal);
       const others = belief.ratios[at].reduce((sum, x, h) => sum + (rival[h] ? prior[h] * Math.exp(x / belief.weights[at]) : 0), 0);
       const mean = Math.max(others / Math.max(share, 1e-12), 1e-300);
       const weight = belief.ratios[at][index] - belief.weights[at] * Math.log(mean);
-      return { signal: e.signal, state: e.state, weight, needed: signal.linked.includes(index) ? signal.reasonFrom : k.clear };
+      const needed = signal.linked.includes(index) ? signal.reasonFrom : k.clear;
+      const shared = sizes.get(signal.group) ** -k.discount;
+      const pro = weight >= Math.max(needed * shared, k.objection);
+      const con = -weight >= Math.max((needed - k.reason + k.objection) * shared, k.objection);
+      return { signal: e.signal, state: e.state, weight, pro, con };
     });
     const strongest = (a, b) => Math.abs(b.weight) - Math.abs(a.weight) || byName(a.signal, b.signal);
-    return [
-      rows.filter((r) => r.weight >= r.needed).sort(strongest),
-      rows.filter((r) => -r.weight >= r.needed - k.reason + k.objection).sort(strongest),
-    ];
+    return [rows.filter((r) => r.pro).sort(strongest), rows.filter((r) => r.con).sort(strongest)];
   }
 
   return { compile, posterior, gains, options, costOf, diagnose, reasons, round, fixCost, exponentOf, tie, byName };
