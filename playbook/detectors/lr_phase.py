@@ -2,8 +2,8 @@
 
 What it sees
     The learning rate at the onset against its course before and after: `warmup` (still rising), `peak` (within a
-    tenth of the highest, not long after it was reached), `decay`, `restart` (rises again after it had come down),
-    `constant`.
+    tenth of the highest, not long after it was reached), `decay`, `restart` (rises again after it had come down, or
+    begins its course again), `constant`.
 Why it matters
     A spike near the peak is the mark of a peak that is too high or a warm-up that is too short; in the tail of the
     decay the learning rate is seldom the reason (D3-tab-4, D3-opt-1).
@@ -61,6 +61,8 @@ def look(shared: Shared) -> Scan:
         at > 0 and now > float(past[max(0, at - 5)]) * (1 + FLAT)
     )
     kind = _kind(past, steps[: at + 1], now, top, highest, rising)
+    if any(abs(step - begin.step) <= lr.spacing for step in shared.begins_anew):
+        kind = "restart"
     if kind != "constant" and _from_the_start(shared, begin):
         return blind(NAME, "the fault is there from the first row on: no phase brought it")
     n = stats.number

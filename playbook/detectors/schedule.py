@@ -128,7 +128,8 @@ def _breaks(shared: Shared, lr: Curve) -> list[Finding]:
     sudden = (
         (np.abs(change) > BREAK) & (np.abs(change) > 4.0 * np.minimum(before, after)) & (np.abs(change) > 2.0 * before)
     )
-    anew = set(shared.begins_anew)
+    # a rate of nothing in the first row of a warm-up has no logarithm: the row behind it tells
+    anew = {int(lr.steps[index[min(k, len(index) - 1)]]) for k in np.searchsorted(lr.steps[index], shared.begins_anew)}
     again = np.flatnonzero(np.isin(lr.steps[index[1:]], list(anew)) & (change != 0))
     at = np.union1d(np.flatnonzero(sudden), again)
     at = at[at >= 2]
