@@ -6,12 +6,16 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
+import click
 import pytest
 
+from playbook.faces.cli import playbook
 from playbook.faces.cli import run as command
 from playbook.faces.cli.common import late
+from playbook.faces.wrapping import cells
 
 TINY = Path(__file__).parent / "tiny_knowledge"
 CURVE = "step,loss\n" + "".join(f"{step},{3 - step * 0.01:.3f}\n" for step in range(100))
@@ -185,3 +189,25 @@ def test_every_group_takes_shared_options_before_its_command(
     assert command(["--lang", "zh", "diagnose", "no-such-file"]) == 2
     assert "没有这个文件" in capsys.readouterr().err
     assert command(["--json", "demo"]) == 2, "an option that the command does not have is refused as ever"
+
+
+def _commands(command: click.Command, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], click.Command]]:
+    yield path, command
+    if isinstance(command, click.Group):
+        with click.Context(command) as ctx:
+            for name in command.list_commands(ctx):
+                below = command.get_command(ctx, name)
+                assert below is not None
+                yield from _commands(below, (*path, name))
+
+
+@pytest.mark.parametrize("language", ["en", "zh"])
+def test_every_help_fits_into_eighty_columns(language: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """The one line that is no prose, a configuration to paste, stays whole."""
+    seen = 0
+    for path, _ in _commands(playbook):
+        assert command([*path, "--help", "--lang", language] if path else ["--help"]) == 0
+        for line in capsys.readouterr().out.splitlines():
+            assert cells(line) <= 80 or "mcpServers" in line, (path, line)
+            seen += 1
+    assert seen > 300

@@ -70,7 +70,7 @@ def diagnose(
     playbook diagnose logs/                                 ask on the terminal
     playbook diagnose run.csv --no-input --json             for scripts
     playbook diagnose --answer loss-shape=persistent-spike  without any file
-    playbook diagnose logs/ --allow-commands --prometheus http://mon:9090 --since 3h
+    playbook diagnose logs/ --allow-commands --prometheus http://mon:9090
 
     Nothing is run on other machines: --show-commands prints what to run there; name its output as PATH.
     """

@@ -49,8 +49,8 @@ def drill(
     CASE is a code of --list, a case id, or the path of a case file (a run of your own). Without it the seed chooses.
 
     \b
-    playbook drill --seed 42                                everybody gets the same drill
-    playbook drill --seed 42 --leader-notes notes.html      what the leader of the session prints
+    playbook drill --seed 42                             everybody gets the same
+    playbook drill --seed 42 --leader-notes notes.html   what the leader prints
     """
     from playbook.faces.words import words
     from playbook.workflow.book import open_book

@@ -197,7 +197,8 @@ def close(
     """Close an incident with its confirmed cause, what helped, and what it cost.
 
     \b
-    playbook incident close 20260304-k3f --cause lr-overshoot-at-peak --fix lower-peak-lr=cured --lost-steps 500
+    playbook incident close 20260304-k3f --cause lr-overshoot-at-peak \\
+        --fix lower-peak-lr=cured --lost-steps 500
     """
     from playbook.workflow.book import open_book
     from playbook.workflow.records.incident import Closing

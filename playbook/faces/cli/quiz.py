@@ -71,7 +71,7 @@ def quiz(
 
     \b
     playbook quiz --topic numerics --level 2     ten cards, on the terminal
-    playbook quiz --seed 7 --report sheet.html   a sheet with its key, the same for everybody
+    playbook quiz --seed 7 --report sheet.html   the same sheet for everybody
     playbook quiz --interview                    spoken questions with key points
     """
     if ctx.invoked_subcommand is not None:
