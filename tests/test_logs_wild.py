@@ -225,3 +225,25 @@ def test_versions_that_do_not_fit_are_named(tmp_path: Path, real_book: Book) -> 
     for line in said:
         assert states(seen(tmp_path, real_book, f"{line}\n")).get("version-mismatch") == "yes"
         assert seen(tmp_path, real_book, f"{line}\n{ROWS}").verdict == "healthy"  # it runs without
+
+
+LABELS = {
+    "[rank3]: ": 3,
+    "[default3]:": 3,
+    "3: ": 3,
+    "2026-11-03T02:00:00.123456789Z stderr F ": None,
+    "(Trainer[rank=31] pid=3264030, ip=10.1.101.236) ": 31,
+    "node3.run [stderr] ": None,
+    "i.pretrain/0 [rank4]:": 4,
+    "node12: ": None,
+    "[1,3]<stderr>:": 3,
+}
+
+
+@pytest.mark.parametrize("label", LABELS)
+def test_what_a_launcher_puts_before_a_traceback_hides_nothing(tmp_path: Path, real_book: Book, label: str) -> None:
+    said = "".join(label + line for line in (TRACE + "KeyError: 'labels'\n").splitlines(keepends=True))
+    got = seen(tmp_path, real_book, ROWS + said)
+    assert got.verdict == "incident"
+    (tail,) = [e for e in got.evidence if e.signal == "crash-tail"]
+    assert (tail.state, tail.because, tail.rank) == ("python-error", "KeyError: 'labels'", LABELS[label])

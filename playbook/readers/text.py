@@ -69,7 +69,7 @@ _RANK = (
     r"\[\s*[rR]ank[ :_]?\s*(?P<rank>\d+)\s*\](?:\[[^\]]*\])?:?",  # [rank3]: of torchrun and of PyTorch
     r"\[(?:default|worker|trainer|actor)(?P<local>\d+)\]:",  # [default7]: of torchrun --tee
     r"\[\d+,(?P<mpi>\d+)\]<std(?:out|err)>:",  # mpirun --tag-output
-    r"\([\w.\-]+(?:\([^()]{0,80}\))? pid=\d+(?:, ip=[\d.]+)?\)",  # ray
+    r"\([\w.\-]+(?:\[rank=(?P<actor>\d+)\])?(?:\([^()]{0,80}\))? pid=\d+(?:, ip=[\d.]+)?\)",  # ray
     r"\[[A-Za-z][\w.\-]*:(?P<share>\d{1,5})/\d{1,5}\](?=\s)",  # [host:0/8] of ESPnet
     r"(?<=\] )\((?P<of>\d{1,5})/\d{1,5}\)(?= [A-Z])",  # [train.py:9] (0/8) Epoch 1: of icefall
     r"(?:[A-Za-z][\w.\-]*-)?[A-Za-z][\w.\-]*:(?P<host>\d+)(?=\t)",  # host:0<tab> of OLMo
@@ -86,7 +86,9 @@ _TIME = (
 )
 _LEVEL = (
     r"(?:INFO|WARNING|ERROR|DEBUG|CRITICAL):[A-Za-z_][\w.\-]*:(?=\S)",  # of Python's logging when nobody set it up
-    r"(?:std(?:err|out):|\[STD(?:ERR|OUT)\])(?=\s)",
+    r"(?:std(?:err|out):|\[STD(?:ERR|OUT)\]|std(?:err|out) [FP])(?=\s)",  # the last one of a container's log
+    r"[\w.\-/]+ \[std(?:err|out)\](?=\s)",  # node3.run [stderr]
+    r"[A-Za-z]\w*(?:\.[\w\-]+)+/\d+(?=\s)",  # i.pretrain/0 of torchx
     r"\([a-z_]\w*:\d+\)(?=\s)",  # (trainer:464) of ESPnet
     r"\[?(?:INFO|WARNING|WARN|ERROR|DEBUG|CRITICAL|FATAL)\]?:?(?=[\s|:-]|$)",
     r"\[[\w.\-]+\.py:\d+(?::\w+)?\]",  # [logging.py:96:log_dist]
@@ -98,10 +100,13 @@ _LEVEL = (
     r"[|\-](?=\s)",
 )
 _PREFIX = re.compile("|".join((*_RANK, *_TIME, *_LEVEL)))
-_RANKS = frozenset(("rank", "local", "mpi", "host", "share", "of"))
+_RANKS = frozenset(("rank", "local", "mpi", "host", "share", "of", "actor"))
 _RANK_SAID = re.compile(r"(?<![\w\-])[Rr]ank:? (\d{1,5})(?=,|\s*$)")
 _SRUN = re.compile(r" {0,4}(?P<rank>\d{1,5}):(?: |$)")  # srun --label
-_PDSH = re.compile(r"(?!E[A-Z]\d{4}: )[A-Za-z][\w\-]*\d[\w.\-]*: (?=\[|\d{4}-)")  # worker-1: [2023-...
+_PDSH = re.compile(  # worker-1: [2023-...
+    r"(?!E[A-Z]\d{4}: )[A-Za-z][\w\-]*\d[\w.\-]*: "
+    r"(?=\[|\d{4}-|Traceback \(|  File \"|(?:\w+\.)*[A-Z]\w*(?:Error|Exception)\b)"
+)
 _SEEN = 2_000  # characters of a line that `sniff` looks at
 _PARTS = 9  # labels, times and levels in front of one line
 
