@@ -134,43 +134,6 @@ NAMES: dict[str, tuple[str, ...]] = {
         """
     ),
 }
-# A setting of these with a value: the training starts from the weights of another.
-START_FROM = _words(
-    """
-    model_name_or_path base_model pretrained_model_name_or_path checkpoint_dir pretrain initialize_from_hf
-    restore_from_path load_path resume_from_checkpoint model.path load_from initial_checkpoint_dir
-    finetune_from_model finetune resume pretrained resume_checkpoint_path load_parameters_path
-    pretrained_checkpoint weights rlhf_type
-    """
-)
-# Reinforcement learning and preferences.
-OF_A_POLICY = _words(
-    """
-    adv_estimator num_generations ppo_epochs kl_loss_coef pref_beta rlhf_type dpo_beta
-    """
-)
-# Switches by which only a part of the weights is trained.
-IN_PART = _words(
-    """
-    use_peft use_lora lora_enable load_in_4bit load_in_8bit tune_mm_mlp_adapter freeze_backbone freeze_llm
-    freeze_language_model freeze_base_model
-    """
-)
-# Images: other optimizers, other rates, and no clipping by habit.
-OF_IMAGES = _words(
-    """
-    image_size img_size resolution input_size crop_size mixup smoothing drop_path warmup_lr backbone.type
-    mask_ratio image_folder vision_tower imagenet_val center_crop random_flip aa data_preprocessor.type blr
-    zeroshot_frequency
-    """
-)
-# Trainers whose optimizer is Adam unless they say another.
-OF_ADAM = _words(
-    """
-    num_train_epochs lr_warmup_steps max_train_steps
-    adam_beta1 adam_epsilon adam_eps per_device_train_batch_size lr_decay_style micro_batch_size
-    """
-)
 # Frameworks that divide layers over stages by themselves.
 UNEVEN_STAGES = _words(
     """

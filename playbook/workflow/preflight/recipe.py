@@ -16,12 +16,14 @@ from typing import Any
 from playbook.engine.observe import flatten, foreign
 from playbook.readers.base import number
 from playbook.series import Origin, Setting
-from playbook.workflow.preflight.names import IN_PART, NAMES, OF_A_POLICY, OF_ADAM, OF_IMAGES, START_FROM
+from playbook.workflow.preflight.kinds import FROM_SCRATCH, KINDS, START_FROM
+from playbook.workflow.preflight.names import NAMES
 
 _SIZE = re.compile(r"(?<![0-9a-z.])(?:(\d+)x)?(\d+(?:\.\d+)?|0_\d+)(b|m)(?![a-z0-9])(?!-?tok)", re.IGNORECASE)
 _STEPS = re.compile(r"(\d+(?:\.\d+)?(?:e\d+)?)(?:ba)?", re.IGNORECASE)
 _PAIR = re.compile(r"[\[(]?\s*([\d.eE+-]+)\s*,\s*([\d.eE+-]+)")
 _SCHEDULES = ("decay_method", "lr_scheduler", "lr_scheduler_type", "scheduler", "schedule", "lr_policy")
+LARGE_BATCH = 500_000  # tokens an update: tuning takes fewer
 _OFF = frozenset(("", "none", "null", "false", "no", "0", "0.0"))
 # Kinds of optimizers as their names hold them, the surest first.
 _KINDS = ("noam", "dadapt", "prodigy", "adam", "lamb", "lion", "sophia", "muon", "adafactor", "sgd", "lars", "rmsprop")
@@ -92,6 +94,21 @@ class Recipe:
         setting = self.get(what)
         return str(setting.value).lower() if setting is not None else ""
 
+    def marked(self, kind: str) -> bool:
+        """Whether the run is of one of `KINDS`, by its marks."""
+        mark = KINDS[kind]
+
+        def said(name: str) -> str:
+            setting = self.get(name) if name in NAMES else self.key(name)
+            return str(setting.value).lower() if setting is not None else ""
+
+        return (
+            self.key(*mark.named) is not None
+            or self.on(*mark.on) is not None
+            or any(said(name) in values for name, values in mark.said.items())
+            or any(word in said(name) for name, words in mark.holds.items() for word in words)
+        )
+
     @cached_property
     def steps(self) -> tuple[float, Setting] | None:
         """Optimizer updates of the run; -1 (by epochs) and durations in tokens or epochs are none."""
@@ -111,8 +128,8 @@ class Recipe:
         kind = next((kind for kind in _KINDS if kind in said), "")
         if any("noam" in str(s.value).lower() for s in map(self.key, _SCHEDULES) if s is not None):
             return "noam"  # its rate is a factor
-        moments = self.get("beta2") or self.get("betas") or self.key(*OF_ADAM)
-        return kind or ("adam" if moments is not None else "")
+        moments = self.get("beta2") or self.get("betas")
+        return kind or ("adam" if moments is not None or self.marked("adam") else "")
 
     @cached_property
     def beta2(self) -> tuple[float, Setting] | None:
@@ -186,24 +203,19 @@ class Recipe:
     @cached_property
     def adapter(self) -> bool:
         """Only a part of the weights is trained."""
-        if any(word in self.tuner for word in ("lora", "adapter", "ia3", "dora", "freeze", "prompt", "prefix")):
-            return True
-        if self.on(*IN_PART):
-            return True
         rank = self.key("lora_r", "lora_rank", "lora.r", "lora_alpha", "lora_config.r", "peft.dim")
-        return (rank is not None and bool(figure(rank.value))) or "lora" in self.text("model")
+        return self.marked("adapter") or (rank is not None and bool(figure(rank.value)))
 
     @cached_property
     def tuned(self) -> bool:
         """It starts from the weights of another training, or goes on from a checkpoint."""
         given = self.key(*START_FROM)
-        if given is not None and str(given.value).lower() not in (*_OFF, "pt", "pretrain", "scratch"):
+        if given is not None and str(given.value).lower() not in (*_OFF, *FROM_SCRATCH):
             return True
         named = self.key("model")
         if named is not None and re.fullmatch(r"[A-Za-z]\w*/[\w.-]+", str(named.value)):
             return True  # an organisation's model on a hub
-        stage = self.key("stage")
-        if stage is not None and str(stage.value).lower() in ("sft", "dpo", "rm", "ppo", "kto", "grpo", "orpo"):
+        if self.marked("tuning"):
             return True
         init = self.key("init_from")
         if init is not None and str(init.value).lower() != "scratch":
@@ -214,38 +226,27 @@ class Recipe:
     @cached_property
     def goes_on(self) -> bool:
         """Pre-training that goes on from the weights of another: large batches, rates as from scratch."""
-        stage = self.key("stage")
-        return (stage is not None and str(stage.value) in ("pt", "pretrain")) or (self.tokens or 0) >= 500_000
+        return self.marked("continued") or (self.tokens or 0) >= LARGE_BATCH
 
     @cached_property
     def policy(self) -> bool:
         """Reinforcement learning or preferences."""
-        said = self.key(*OF_A_POLICY)
-        stage = self.key("stage", "rlhf_type")
-        return said is not None or (
-            stage is not None and str(stage.value) in ("ppo", "dpo", "grpo", "kto", "rm", "orpo")
-        )
+        return self.marked("policy")
 
     @cached_property
     def images(self) -> bool:
-        return any(self.key(mark) is not None for mark in OF_IMAGES)
+        return self.marked("images")
 
     @cached_property
     def language_pretraining(self) -> bool:
         """A decoder language model from scratch."""
-        if self.tuned or self.adapter or self.policy or self.images or self.get("seq_len") is None:
-            return False
-        tasks = (str(s.value).lower() for s in map(self.key, ("task", "criterion")) if s is not None)
-        said = " ".join((self.text("model"), *tasks))
-        return not any(
-            word in said for word in ("bert", "masked", "electra", "deberta", "wav2vec", "clip", "whisper", "t5")
-        )
+        other = self.tuned or self.adapter or self.policy or self.images or self.marked("encoder")
+        return not other and self.get("seq_len") is not None
 
     @cached_property
     def loaded(self) -> Setting | None:
-        """The dtype that weights are loaded in. That of a model's own configuration only says how they are stored."""
-        stored = self.key("architectures", "transformers_version", "_name_or_path", "hidden_act", "initializer_range")
-        return None if stored is not None else self.key("torch_dtype", "model_dtype", "weights_dtype")
+        """The dtype that weights are loaded in."""
+        return None if self.marked("stored") else self.key("torch_dtype", "model_dtype", "weights_dtype")
 
     @cached_property
     def half(self) -> dict[str, Setting]:
