@@ -190,6 +190,23 @@ def test_outliers_that_meet_are_no_repeated_samples() -> None:
         assert "repeated-samples" not in resumed(x, 300)
 
 
+def test_cycles_of_a_schedule_are_no_repeated_samples_and_no_jump() -> None:
+    """The rate is restored, and what it does to the loss comes again each cycle: shape, not noise."""
+    t = np.arange(1, 241)
+    x = (t % 56) / 56
+    lr = PEAK * np.where(x < 0.1, x / 0.1, 0.5 * (1 + np.cos(np.pi * (x - 0.1) / 0.9)))
+    for back, at in ((0, 118), (8, 118), (8, 176), (0, 170)):
+        for seed in range(5):
+            steps = np.concatenate([t[:at], t[at - back :]])
+            rows = steps - 1
+            e = np.random.default_rng(seed).normal(0, 0.012, len(steps))
+            loss = (2.0 + 2.0 * np.exp(-t / 20))[rows] * (1 + 0.27 * heat(lr)[rows]) * np.exp(e)
+            events = (Event("resume", "resume", ORIGIN, at),) if not back else ()
+            made = run(steps, {"loss": loss, "lr": lr[rows]}, events=events)
+            sure = {f.kind for f in scan(made, ["resume"])[0].findings if f.confidence >= 0.7}
+            assert not sure & {"repeated-samples", "to-initial"} and (not back or "jump" not in sure), (back, at, seed)
+
+
 def test_a_climb_that_begins_where_the_run_was_resumed_is_dated_there(tmp_path: Path) -> None:
     climb = np.where(LATE, 0.002 * (T - AT), 0.0)
     found = look(files(tmp_path, level(T) + climb + noise(), lr=cosine(T)), BOOK)

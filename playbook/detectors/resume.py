@@ -181,6 +181,8 @@ def _level(
         sure = 0.9 if rise > LARGE and z > 2 * Z else 0.76 if change.rows >= 4 else 0.65
         if seg.by in ("file", "rate"):
             sure = min(sure, _unsaid(shared, own, change))
+        elif _rate_again(shared, seg) and shared.lr_restarts(step, 200.0, change.after):
+            sure = min(sure, MENTION)  # a restart of the schedule, by plan: the rate was restored
         tied = pairs is not None and pairs.same_batches
         if shared.no_measure or not shared.domain.log or (not tied and _rises_anyway(shared, seg, own, rise)):
             sure = min(sure, MENTION)
@@ -302,16 +304,19 @@ def _same_gradient(shared: Shared, step: int) -> bool:
 
 def _same_rate(shared: Shared, seg: Segment) -> bool:
     """True unless the learning rate is logged and is another one than at the same steps before."""
+    return _rate_again(shared, seg) is not False
+
+
+def _rate_again(shared: Shared, seg: Segment) -> bool | None:
+    """Whether the learning rate is that of the same steps before; None where no step has two."""
     loss, lr = shared.loss, shared.curve("lr")
     assert loss is not None
-    if lr is None:
-        return True
     begin = int(loss.steps[seg.lo])
-    again = [k for k in lr.restarts.tolist() if int(lr.steps[k]) == begin]
-    if not again:
-        return True
-    steps, values = lr.steps[again[-1] :][:PAIRS], lr.values[again[-1] :][:PAIRS]
+    again = [k for k in lr.restarts.tolist() if int(lr.steps[k]) == begin] if lr is not None else []
+    if lr is None or not again:
+        return None
     k = again[-1]
+    steps, values = lr.steps[k:][:PAIRS], lr.values[k:][:PAIRS]
     before = at_steps(Curve("lr", lr.steps[:k], lr.values[:k], lr.rows[:k], lr.series), steps)
     return bool(np.all(np.abs(values - before) <= 0.05 * np.abs(before)))
 
@@ -343,7 +348,10 @@ def _echo_in(shared: Shared, old: np.ndarray, new: np.ndarray) -> tuple[int, flo
     if lag > 0 and _repeats_anyway(a, len(a) - best):
         return None
     least = ECHO if size >= ECHO_ROWS else ECHO_SHORT
-    return (lag, float(strength[best])) if strength[best] > least and lag > 0 else None
+    # a slope, or a bend that a schedule repeats, is no noise: it goes with the second differences
+    with np.errstate(invalid="ignore", divide="ignore"):
+        bends = float(np.corrcoef(np.diff(windows[best]), np.diff(b))[0, 1]) if strength[best] > least else 0.0
+    return (lag, float(strength[best])) if min(float(strength[best]), bends) > least and lag > 0 else None
 
 
 def _repeats_anyway(a: np.ndarray, rows: int) -> bool:
