@@ -256,3 +256,14 @@ def test_rows_are_read_as_they_are_meant(tmp_path: Path, shape: str) -> None:
     found = points(tmp_path, said)
     for metric, row in wanted.items():
         assert same(found.get(metric, []), row), (metric, found)
+
+
+def test_a_comma_between_numbers_and_one_within_a_number_are_two_shapes(tmp_path: Path) -> None:
+    path = tmp_path / "out.log"
+    rates = ["12,40", "12,41", "12,401.15", "12,402.15", "12,42"]
+    path.write_text(
+        "".join(f"[Step {n}/1000] Loss: 2.{n} | Tokens/s: {rate} | Mem: 26.79\n" for n, rate in enumerate(rates))
+    )
+    loss = read([path]).get("loss")
+    assert loss is not None
+    assert loss.values.tolist() == [2.0, 2.1, 2.2, 2.3, 2.4]

@@ -257,7 +257,7 @@ def _blank(hit: re.Match[str]) -> str:
     return (
         "0"
         if shown.isdecimal()
-        else "0,0"
+        else "0,000"  # two numbers with a comma between are "0,0"
         if "," in shown
         else "0.0"
         if shown[-1].isdecimal() or shown[-1] == "."
