@@ -104,6 +104,16 @@ def test_one_slow_rank_shows_in_its_own_time(name: str, slow: int | None, tmp_pa
     assert (first.class_ if first is not None else None) == (None if slow is None else "slow_or_hot_gpu")
 
 
+def test_a_rank_that_became_slow_in_the_middle_of_a_short_log_is_found(tmp_path: Path) -> None:
+    rng = np.random.default_rng(5)
+    for rank in range(8):
+        own = np.where((T[:80] > 450) & (rank == 2), 1.5, 0.8) + rng.normal(0, 0.01, 80)
+        rows = "".join(f"{t},{3 - t / 1e3},{x:.4f}\n" for t, x in zip(T[:80], own, strict=True))
+        (tmp_path / f"rank{rank}.csv").write_text("step,loss,step_time\n" + rows, encoding="utf-8")
+    found, _ = judged(tmp_path)
+    assert [(e.state, e.rank) for e in found.evidence if e.signal == "slow-rank"] == [("one-slow", 2)]
+
+
 def test_what_a_step_does_not_notice_and_unequal_stages_are_no_incident(tmp_path: Path) -> None:
     rng = np.random.default_rng(2)
     for rank in range(8):

@@ -30,7 +30,7 @@ KINDS = ("one-slow", "all-slow")
 
 SLOW = np.log(1.15)
 MOSTLY = 0.8  # of the last rows
-LAST = 64  # rows
+LAST = 64  # rows, a quarter of a short log
 LEAST = 8  # rows
 FEW = 0.25  # of the ranks
 TIMES = ("step_time", "compute_time", "data_time", "throughput")
@@ -66,7 +66,8 @@ def _one_slow(shared: Shared, metric: str, m: Matrix) -> Finding | None:
     """The slowest of a few ranks that need longer than the middle one, and by so much that a step notices it."""
     x = log_values(m)
     off = (x - middle(x, 0)[None, :]) * (-1.0 if metric == "throughput" else 1.0)
-    last = off[:, -LAST:]
+    recent = min(LAST, max(2 * LEAST, off.shape[1] // 4))
+    last = off[:, -recent:]
     with np.errstate(invalid="ignore"):
         share = np.mean(last > SLOW, axis=1)
     slow = np.flatnonzero((share >= MOSTLY) & (np.nan_to_num(middle(last, 1)) > SLOW))
