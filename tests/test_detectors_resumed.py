@@ -124,6 +124,8 @@ def test_planned_stages_are_healthy() -> None:
     short = np.where(LATE, cosine(T - AT, AT), cosine(T))
     slow = np.where(LATE, 0.08 * (1 - np.exp(-(T - AT) / 500)), 0.0)
     assert judged(level(T) * (1 + slow) + noise(), short).verdict == "healthy"
+    flat = PEAK * np.minimum(np.where(LATE, T - AT, T) / 500, 1)
+    assert judged(level(T) * np.where(LATE, 1.05, 1.0) + noise(), flat).verdict == "healthy"
 
 
 # --- a second file --------------------------------------------------------------------------------------------------

@@ -180,7 +180,7 @@ def _level(
         text = f"{where} the loss is {n(change.after)}, before it {n(change.before)}"
         sure = 0.9 if rise > LARGE and z > 2 * Z else 0.76 if change.rows >= 4 else 0.65
         if seg.by in ("file", "rate"):
-            sure = min(sure, _unsaid(shared, own, change))
+            sure = min(sure, _unsaid(shared, seg, own, change))
         elif _rate_again(shared, seg) and shared.lr_restarts(step, 200.0, change.after):
             sure = min(sure, MENTION)  # a restart of the schedule, by plan: the rate was restored
         tied = pairs is not None and pairs.same_batches
@@ -201,7 +201,7 @@ def _where(seg: Segment, step: int) -> str:
     return f"after the resume at step {step}"
 
 
-def _unsaid(shared: Shared, own: np.ndarray, change: Change) -> float:
+def _unsaid(shared: Shared, seg: Segment, own: np.ndarray, change: Change) -> float:
     """The most that a jump is trusted where no event and no step that goes back says that the run was resumed."""
     loss = shared.loss
     assert loss is not None
@@ -221,7 +221,9 @@ def _unsaid(shared: Shared, own: np.ndarray, change: Change) -> float:
     relaxes = len(later) >= AFTER and float(np.median(later)) < expected + 0.3 * change.rise
     if change.rise > LASTS or (change.rise > LARGE and (relaxes or anew)):
         return 0.8
-    return 0.76 if relaxes and anew else DOUBTFUL
+    if relaxes and anew:
+        return 0.76
+    return MENTION if seg.by == "rate" else DOUBTFUL  # a little more that stays, in one file: a new stage
 
 
 def _rises_anyway(shared: Shared, seg: Segment, own: np.ndarray, rise: float) -> bool:
