@@ -41,7 +41,7 @@ def apart(one: str, other: str, signal: str) -> float:
 
 
 def believe(answers: dict[str, str]) -> Belief:
-    return posterior(tables(), [Evidence(signal=s, state=o, source="case") for s, o in answers.items()])
+    return posterior(tables(), [Evidence(signal=s, state=o, source="person") for s, o in answers.items()])
 
 
 def probability(belief: Belief, cause: str) -> float:

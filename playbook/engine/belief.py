@@ -3,17 +3,18 @@
 A hypothesis is one cause, two causes at once, or a cause that the book does not know. Evidence enters as a ratio to
 the signal's background, so an unknown cause stays at 1. Signals of one group are views of one fact and are discounted
 together; what another signal has said already counts for less. Under a pair each observation is made by one of the two
-faults (an even mixture).
+faults (an even mixture). What a case file tells is also judged by precedents, and both judgements are pooled.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
+from playbook.engine.precedents import pool
 from playbook.engine.tables import IMPOSSIBLE, Tables
 from playbook.findings import Evidence
 
@@ -44,6 +45,7 @@ class Belief:
     ratios     float64[e, h], log P(evidence e | cause) / background after discount, for the explanation
     used       the evidence that the book could use, in the order of `ratios`
     unmapped   signals (or outcomes) that the book lacks
+    judged     float64[c], what precedents say of what a case file told (sums to 1); None where none told anything
     """
 
     single: np.ndarray
@@ -54,11 +56,24 @@ class Belief:
     ratios: np.ndarray
     used: tuple[Evidence, ...]
     unmapped: tuple[Evidence, ...]
+    judged: np.ndarray | None = None
 
 
 def posterior(tables: Tables, evidence: Iterable[Evidence]) -> Belief:
     """The belief after `evidence`; its order does not matter, a signal counts once (the last word on it)."""
     used, unmapped = usable(tables, evidence)
+    told = tuple(item for item in used if item.source == "case") if tables.precedents else ()
+    if not told or tables.precedents is None:
+        return _weighed(tables, used, unmapped)
+    judged = tables.precedents.judge(told, tables.classes)
+    alone = _weighed(tables, told, ())
+    return replace(_weighed(tables, used, unmapped, pool(judged, alone.by_class)), judged=judged)
+
+
+def _weighed(
+    tables: Tables, used: tuple[Evidence, ...], unmapped: tuple[Evidence, ...], shift: np.ndarray | None = None
+) -> Belief:
+    """The belief of the graph; `shift` float64[c] is added to the log mass of each class."""
     likelihoods = _likelihoods(tables, used)  # [e, h], relative to the background
     weights = exponents(tables, used)
     ratios = np.log(likelihoods) * weights[:, None]
@@ -68,10 +83,13 @@ def posterior(tables: Tables, evidence: Iterable[Evidence]) -> Belief:
     )
     log_single[~possible] = -np.inf
     ij, log_pairs = _pairs(tables, likelihoods, weights, log_single, possible)
+    n = len(tables.causes)
+    if shift is not None:
+        own = np.repeat(shift, np.diff(np.append(tables.class_start, n)))
+        log_single, log_pairs = log_single + own, log_pairs + own[ij].mean(axis=1)
     everything = np.concatenate([log_single, log_pairs, [np.log(UNKNOWN_PRIOR)]])
     mass = np.exp(everything - everything.max())
     mass /= mass.sum()
-    n = len(tables.causes)
     single, pair_mass, unknown = mass[:n], mass[n:-1], float(mass[-1])
     marginal = single.copy()
     np.add.at(marginal, ij[:, 0], pair_mass / 2)

@@ -163,6 +163,15 @@ def _rank(book: Book, tables: Tables, belief: Belief, weighed: explain.Weighed |
     return tuple(sorted(ranked, key=lambda r: (-r.probability, r.id)))
 
 
+def precedents_of(diagnosis: Diagnosis, tables: Tables, most: int = 3) -> list[tuple[str, float]]:
+    """(class, probability): what published incidents that tell the same as the case file were; most probable first."""
+    judged = diagnosis.belief.judged
+    if judged is None or diagnosis.healthy:
+        return []
+    found = [(name, float(p)) for name, p in zip(tables.classes, judged, strict=True) if p > 0]
+    return sorted(found, key=lambda row: (-row[1], row[0]))[:most]
+
+
 def _certain(ranked: tuple[Ranked, ...]) -> bool:
     return bool(ranked) and ranked[0].probability >= CERTAIN
 

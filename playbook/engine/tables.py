@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from playbook.engine.opinions import pool
+from playbook.engine.precedents import Precedents
 from playbook.knowledge.entries import HOW_OFTEN, SHAPE, Cause, Signal
 from playbook.knowledge.loader import Book
 
@@ -53,6 +54,7 @@ class Tables:
     told_by     {k: other columns that say as much}
     circumstances {signal: its weight}, of how the run is set up: it tells where a fault is met and not that it is there
     needs       {signal: {other signal: outcomes}}: known to be another one, there is nothing to ask
+    precedents  what judges case files beside the graph; None where the book has none
     """
 
     causes: tuple[str, ...]
@@ -73,6 +75,7 @@ class Tables:
     told_by: dict[int, frozenset[int]]
     circumstances: dict[str, float]
     needs: dict[str, dict[str, frozenset[str]]]
+    precedents: Precedents | None = None
 
     def column(self, signal: str, outcome: str) -> int | None:
         """Index k of an outcome; None where the book has no such signal or outcome."""
@@ -150,7 +153,17 @@ def compile_book(book: Book, learned: Counts | None = None) -> Tables:
         told_by=_told_by(signals, columns, outcomes),
         needs={s.id: {name: frozenset(o) for name, o in s.needs.items()} for s in signals if s.needs},
         circumstances={s.id: s.weight for s in signals if s.circumstance},
+        precedents=_precedents(book),
     )
+
+
+def _precedents(book: Book) -> Precedents | None:
+    net = book.precedents
+    if not net:
+        return None
+    scale = float(net["scale"])
+    arrays = (np.array(net[name], float) / scale for name in ("hidden", "hidden_bias", "out", "out_bias"))
+    return Precedents(tuple((s, o) for s, o in net["features"]), tuple(net["classes"]), *arrays)
 
 
 def _answered(book: Book, signals: list[Signal]) -> dict[str, float]:

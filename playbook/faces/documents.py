@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import Any
 
-from playbook.engine.diagnosis import Diagnosis
+from playbook.engine.diagnosis import Diagnosis, precedents_of
 from playbook.engine.explain import Reason
 from playbook.engine.value import cost_of
 from playbook.findings import Evidence
@@ -105,6 +105,9 @@ def diagnose_document(
                 "variants": [{"id": v, "probability": round(p, 6)} for v, p in r.variants],
             }
             for r in diagnosis.causes
+        ],
+        "precedents": [
+            {"class": name, "probability": round(p, 6)} for name, p in precedents_of(diagnosis, session.tables)
         ],
         "not_in_the_book": round(diagnosis.unknown, 6),
         "coupled": [{"ids": [a, b], "probability": round(p, 6)} for a, b, p in diagnosis.coupled],

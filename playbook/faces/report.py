@@ -12,7 +12,7 @@ from rich.panel import Panel
 from rich.table import Table
 from rich.text import Text
 
-from playbook.engine.diagnosis import Diagnosis, Ranked
+from playbook.engine.diagnosis import Diagnosis, Ranked, precedents_of
 from playbook.engine.trial import Trial
 from playbook.engine.value import Option
 from playbook.faces.words import ENGLISH, Words
@@ -146,6 +146,10 @@ def print_diagnosis(
             cause=tip.cause,
         )
         out.print(f"[dim]{escape(text)}[/]")
+        out.print()
+    if precedents := precedents_of(diagnosis, session.tables):
+        named = w.comma.join(f"{name} {p:.0%}" for name, p in precedents if p >= 0.05)
+        out.print(f"[dim]{w.lead('published incidents that tell the same')}{escape(named)}[/]")
         out.print()
     if diagnosis.fixes:
         out.print(f"[bold]{w('Repair')}[/]")

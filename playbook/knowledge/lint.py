@@ -300,6 +300,18 @@ def opinions_fit(book: Book, names: Names) -> Iterator[Problem]:
                 yield Problem("opinions", None, f"{signal}: no class {class_!r}", "see classes.yaml", "opinion")
 
 
+def precedents_fit(book: Book, names: Names) -> Iterator[Problem]:
+    """A network that knows an outcome or a class which the book lacks was learned from another book."""
+    for signal, outcome in book.precedents.get("features", ()):
+        entry = book.signals.get(signal)
+        if entry is None or outcome not in entry.outcomes:
+            what = f"{signal} = {outcome}: no such signal, or no outcome of it"
+            yield Problem("precedents", None, what, "run `playbook knowledge fit` again", "precedent")
+    for name in book.precedents.get("classes", ()):
+        if book.classes and name not in book.classes:
+            yield Problem("precedents", None, f"no class {name!r}", "run `playbook knowledge fit` again", "precedent")
+
+
 RULES: dict[str, Rule] = {
     "dangling": dangling,
     "climbing": climbing,
@@ -318,4 +330,5 @@ RULES: dict[str, Rule] = {
     "no-class": class_unknown,
     "symptoms": symptoms_fixed,
     "opinion": opinions_fit,
+    "precedent": precedents_fit,
 }

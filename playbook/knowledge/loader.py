@@ -29,6 +29,7 @@ _Parser: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # only its events 
 _WORDS: dict[str, Any] = {"true": True, "false": False, "null": None, "~": None, "": None}
 _INT = re.compile(r"[-+]?(?:0|[1-9]\d*)")  # 00123456 may be a hash
 _FLOAT = re.compile(r"[-+]?(?:(?:\d+\.\d*|\.\d+)(?:[eE][-+]?\d+)?|\d+[eE][-+]\d+)")  # 12e34567 may be a hash
+_HEAVIEST = 1_000_000  # of a written weight
 _DEEPEST = 40  # levels of nesting: an entry has about five
 
 
@@ -106,6 +107,7 @@ class Book:
     classes   class of causes -> how many published incidents, what it means
     learned   {"counts": class -> signal -> outcome -> incidents, "cases": those that were counted}
     opinions  signal -> class -> outcome -> share
+    precedents  a network as `knowledge fit` writes it (`engine/precedents.py`); empty where no pack has one
     """
 
     entries: dict[str, dict[str, Entry]] = field(default_factory=lambda: {kind: {} for kind in KINDS})
@@ -115,6 +117,7 @@ class Book:
     classes: dict[str, dict[str, Any]] = field(default_factory=dict)
     learned: dict[str, Any] = field(default_factory=dict)
     opinions: dict[str, dict[str, dict[str, float]]] = field(default_factory=dict)
+    precedents: dict[str, Any] = field(default_factory=dict)
     ledger: dict[str, str] = field(default_factory=dict)
     exceptions: dict[str, dict[str, str]] = field(default_factory=dict)
     folders: list[Path] = field(default_factory=list)
@@ -160,6 +163,7 @@ def load(folders: Iterable[Path]) -> Book:
         _load_plain(folder / "classes.yaml", book.classes, book)
         _load_learned(folder / "learned.yaml", book)
         _load_opinions(folder, book)
+        _load_precedents(folder / "precedents.json", book)
         _load_plain(folder / "ledger.yaml", book.ledger, book)
         _load_plain(folder / "exceptions.yaml", book.exceptions, book)
         for kind in KINDS:
@@ -251,12 +255,47 @@ def _load_opinions(folder: Path, book: Book) -> None:
             book.opinions.setdefault(str(name), {})[str(class_)] = row
 
 
+def _load_precedents(path: Path, book: Book) -> None:
+    """A network of one hidden layer; a later pack replaces it whole."""
+    if not path.is_file():
+        return
+    net = _json(path, book)
+    if net and not _is_network(net):
+        what = "is no network of features, classes and whole weights that fit each other"
+        book.problems.append(Problem(str(path), 1, what, "run `playbook knowledge fit` again", "precedents"))
+    elif net:
+        book.precedents = net
+
+
+def _is_network(net: Any) -> bool:
+    names = {"scale", "classes", "features", "hidden", "hidden_bias", "out", "out_bias"}
+    if not isinstance(net, dict) or set(net) != names or type(net["scale"]) is not int or net["scale"] < 1:
+        return False
+    if not all(isinstance(net[name], list) and net[name] for name in names - {"scale"}):
+        return False
+    classes, features, units = len(net["classes"]), len(net["features"]), len(net["hidden_bias"])
+    return (
+        all(isinstance(name, str) for name in net["classes"])
+        and all(isinstance(f, list) and len(f) == 2 and all(isinstance(x, str) for x in f) for f in net["features"])
+        and len(net["hidden"]) == features
+        and len(net["out"]) == units
+        and all(_whole(row, units) for row in [*net["hidden"], net["hidden_bias"]])
+        and all(_whole(row, classes) for row in [*net["out"], net["out_bias"]])
+    )
+
+
+def _whole(row: Any, length: int) -> bool:
+    """A row of whole numbers that a float holds."""
+    return isinstance(row, list) and len(row) == length and all(type(x) is int and abs(x) <= _HEAVIEST for x in row)
+
+
 def _json(path: Path, book: Book) -> Any:
     try:
         return json.loads(path.read_text("utf-8"))
     except (OSError, ValueError, RecursionError) as error:
         line = error.lineno if isinstance(error, json.JSONDecodeError) else None
-        book.problems.append(Problem(str(path), line, f"is no JSON: {error}", "run `playbook knowledge fit` again", "opinions"))
+        what = f"is no JSON: {error}"
+        book.problems.append(Problem(str(path), line, what, "run `playbook knowledge fit` again", path.stem))
         return {}
 
 

@@ -1,4 +1,4 @@
-"""`playbook knowledge fit`: the opinions of a knowledge folder, fitted to the published reports that it holds."""
+"""`playbook knowledge fit`: opinions and precedents of a knowledge folder, fitted to the published reports it holds."""
 
 from __future__ import annotations
 
@@ -25,7 +25,10 @@ _TOLERANCE = 2.0
 @common.lang_option
 @common.json_option
 def fit(folder: Path | None, folds: int | None, check: bool, as_json: bool) -> int:
-    """Fit the opinions of DIR (default: the built-in book) to its reports and write opinions.json; half a minute.
+    """Fit opinions and precedents of DIR (default: the built-in book) to its reports; about a minute.
+
+    Writes opinions.json (what each class shows) and precedents.json (what case files that tell the same turned out to
+    be).
 
     \b
     playbook knowledge fit --folds 5
@@ -33,7 +36,8 @@ def fit(folder: Path | None, folds: int | None, check: bool, as_json: bool) -> i
     """
     from playbook.knowledge.loader import load
     from playbook.workflow.upkeep import fit as fitting
-    from playbook.workflow.upkeep.reports import read_elicited, write_opinions
+    from playbook.workflow.upkeep.precedents import rounded
+    from playbook.workflow.upkeep.reports import read_elicited, write_opinions, write_precedents
 
     root = folder or places.knowledge()
     elicited = read_elicited(root)
@@ -41,28 +45,34 @@ def fit(folder: Path | None, folds: int | None, check: bool, as_json: bool) -> i
     begin = fitting.start(book, elicited.raters)
     sizes = {"reports": len(elicited.real), "scenarios": len(elicited.imagined)}
     if folds:
-        before, after = fitting.judge(begin, book, elicited, folds, common.narrator(as_json))
+        scores = fitting.judge(begin, book, elicited, folds, common.narrator(as_json))
         common.hush()
         if as_json:
-            common.emit({**sizes, "folds": folds, "before": _row(before), "after": _row(after)})
+            rows = {name: _row(score) for name, score in zip(("before", "after", "pooled"), scores, strict=True)}
+            common.emit({**sizes, "folds": folds, **rows})
         else:
             say(f"{sizes['reports']} reports and {sizes['scenarios']} scenarios, {folds} folds")
-            for name, score in (("raters and links", before), ("fitted to the others", after)):
+            names = ("raters and links", "fitted to the others", "with precedents of the others")
+            for name, score in zip(names, scores, strict=True):
                 say(f"{name}: log loss {score.loss:.3f}, first {score.first:.1%}, first three {score.third:.1%}")
         return 0
     found = fitting.opinions(begin, book, fitting.fit(begin, fitting.taught(begin, book, elicited, elicited.real)))
+    net = rounded(fitting.network(begin, book, elicited, elicited.real, common.narrator(as_json)))
+    common.hush()
     if check:
         apart = fitting.largest_difference(found, book.opinions)
+        other = fitting.precedents_apart(net, book, elicited)
         if as_json:
-            common.emit({**sizes, "largest_difference": round(apart, 2)})
+            common.emit({**sizes, "largest_difference": round(apart, 2), "precedents_difference": round(other, 2)})
         else:
             say(f"the written opinions differ from the fit by {apart:.1f} points at most")
-        return 1 if apart > _TOLERANCE else 0
-    path = write_opinions(root, found)
+            say(f"the written precedents judge reports by {other:.1f} points otherwise in the mean")
+        return 1 if max(apart, other) > _TOLERANCE else 0
+    paths = [str(write_opinions(root, found)), str(write_precedents(root, net))]
     if as_json:
-        common.emit({**sizes, "written": str(path)})
+        common.emit({**sizes, "written": paths})
     else:
-        say(f"written: {path} (`playbook replay` says which verdicts it changes)")
+        say(f"written: {', '.join(paths)} (`playbook replay` says which verdicts they change)")
     return 0
 
 

@@ -16,16 +16,19 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
 from playbook.engine.belief import exponents, posterior
 from playbook.engine.opinions import WEIGHT, class_mean
+from playbook.engine.precedents import Precedents, pool
 from playbook.engine.tables import Tables, compile_book
 from playbook.findings import Evidence
 from playbook.knowledge.entries import SHAPE
 from playbook.knowledge.loader import Book
 from playbook.workflow.cases import CaseFile
+from playbook.workflow.upkeep import precedents
 from playbook.workflow.upkeep.learn import class_of, facts
 from playbook.workflow.upkeep.reports import Elicited
 
@@ -85,7 +88,7 @@ def start(book: Book, raters: Opinions) -> Start:
         signal: {c: {o: max(x, RATED_AT_LEAST) for o, x in row.items()} for c, row in rows.items()}
         for signal, rows in raters.items()
     }
-    tables = compile_book(replace(book, opinions=rated))
+    tables = compile_book(replace(book, opinions=rated, precedents={}))
     layer_of = {cause.class_: cause.layer for cause in book.causes.values()}
     layers = sorted(set(layer_of.values()))
     first = np.array(sorted(where.start for where in tables.columns.values()))
@@ -232,24 +235,46 @@ class Score:
     third: float
 
 
+def network(
+    begin: Start,
+    book: Book,
+    elicited: Elicited,
+    cases: Sequence[CaseFile],
+    narrate: Callable[[str], None] | None = None,
+) -> Precedents:
+    """The precedents learned from `cases` and all scenarios."""
+    every = [*cases, *elicited.imagined]
+    names = precedents.features(book, every)
+    target = np.array([_target(begin, book, case, elicited) for case in every])
+    worth = np.append(np.ones(len(cases)), np.full(len(elicited.imagined), precedents.IMAGINED))
+    examples = precedents.Examples(precedents.inputs(book, every, names), target, worth)
+    return precedents.train(examples, names, begin.tables.classes, narrate)
+
+
 def judge(
     begin: Start, book: Book, elicited: Elicited, folds: int, narrate: Callable[[str], None] | None = None
-) -> tuple[Score, Score]:
-    """(at the start, after a fit to the other folds) over all reports; each is judged by a fit that has not seen it."""
+) -> tuple[Score, Score, Score]:
+    """(at the start, after a fit to the other folds, that pooled with precedents of the other folds) over all reports;
+    each is judged by a fit that has not seen it."""
     log = np.log(begin.share)
     fold_of = np.array([int(hashlib.sha256(case.id.encode()).hexdigest(), 16) % folds for case in elicited.real])
-    before, after = [], []
+    before, after, pooled = [], [], []
     for fold in range(folds):
         if narrate:
             narrate(f"fold {fold + 1} of {folds}")
         held = [case for case, f in zip(elicited.real, fold_of, strict=True) if f == fold]
         others = [case for case, f in zip(elicited.real, fold_of, strict=True) if f != fold]
         fitted = fit(begin, taught(begin, book, elicited, others))
+        net = network(begin, book, elicited, others)
         lesson = lessons(begin, book, held, elicited)
         truth = [_truth(begin, book, case) for case in held]
+        believed = _believed(lesson.offset, lesson.weight, fitted - log)
+        views = net.probabilities(precedents.inputs(book, held, net.features))
+        both = np.array([row * np.exp(pool(view, row)) for view, row in zip(views, believed, strict=True)])
         before += _ranks(_believed(lesson.offset, lesson.weight, np.zeros_like(log)), truth)
-        after += _ranks(_believed(lesson.offset, lesson.weight, fitted - log), truth)
-    return _score(before), _score(after)
+        after += _ranks(believed, truth)
+        pooled += _ranks(both, truth)
+    return _score(before), _score(after), _score(pooled)
 
 
 def _ranks(belief: np.ndarray, truth: Sequence[np.ndarray]) -> list[tuple[float, int]]:
@@ -276,3 +301,12 @@ def largest_difference(one: Opinions, other: Opinions) -> float:
         ),
         default=0.0,
     )
+
+
+def precedents_apart(net: dict[str, Any], book: Book, elicited: Elicited) -> float:
+    """Per cent: by how much two written networks judge the reports otherwise, in the mean (half the L1 distance)."""
+    one, other = (compile_book(replace(book, precedents=x)).precedents for x in (net, book.precedents))
+    if one is None or other is None or (one.classes, one.features) != (other.classes, other.features):
+        return 100.0
+    x = precedents.inputs(book, elicited.real, one.features)
+    return float(50 * np.abs(one.probabilities(x) - other.probabilities(x)).sum(axis=1).mean())

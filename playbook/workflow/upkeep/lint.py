@@ -57,7 +57,8 @@ def contradicting_cases(book: Book, tables: Tables) -> Iterator[Problem]:
 
 def _place_of_truth(case: Case, book: Book, tables: Tables) -> int:
     known = context_facts(dict(case.context), book) | dict(case.answers)
-    evidence = [Evidence(s, str(o), "case") for s, o in sorted(known.items()) if has_outcome(book, s, str(o))]
+    # As a person's answers: the links are judged here, without the precedents that judge case files.
+    evidence = [Evidence(s, str(o), "person") for s, o in sorted(known.items()) if has_outcome(book, s, str(o))]
     by_class = posterior(tables, evidence).by_class
     truth = {tables.class_of[h] for h, name in enumerate(tables.causes) if name in case.causes} | set(case.causes)
     order = sorted(range(len(tables.classes)), key=lambda c: -by_class[c])

@@ -75,7 +75,8 @@ def _cases(book: Book, tables: Tables) -> list[_Case]:
     found = []
     for entry in book.cases.values():
         case = CaseFile.model_validate(entry.model_dump(include={"id", "context", "answers", "causes", "given"}))
-        evidence = tuple(Evidence(s, o, "case") for s, o in facts(case, book).items())
+        # As a person's answers: precedents, which judge case files, would cover for a broken link.
+        evidence = tuple(Evidence(s, o, "person") for s, o in facts(case, book).items())
         truth = frozenset(c for name in case.causes if (c := class_of(book, name)))
         found.append(_Case(case.id, evidence, truth, _probability(tables, evidence, truth)))
     return found

@@ -63,7 +63,22 @@ def write_opinions(knowledge: Path, opinions: dict[str, dict[str, dict[str, floa
             f"  {json.dumps(name)}: {json.dumps([row[o] for o in outcomes])}" for name, row in rows.items()
         )
         blocks.append(f'{json.dumps(signal)}: {{"outcomes": {json.dumps(outcomes)}, "classes": {{\n{lines}}}}}')
-    path = knowledge / "opinions.json"
+    return _write(knowledge / "opinions.json", blocks)
+
+
+def write_precedents(knowledge: Path, net: dict[str, Any]) -> Path:
+    """`precedents.json` of a knowledge folder: one feature or unit a line. Raises `PlaybookError`."""
+    blocks = []
+    for name, value in net.items():
+        if isinstance(value, list) and isinstance(value[0], list):
+            rows = ",\n".join("  " + json.dumps(row, separators=(",", ":")) for row in value)
+            blocks.append(f"{json.dumps(name)}: [\n{rows}]")
+        else:
+            blocks.append(f"{json.dumps(name)}: {json.dumps(value, separators=(',', ':'))}")
+    return _write(knowledge / "precedents.json", blocks)
+
+
+def _write(path: Path, blocks: list[str]) -> Path:
     try:
         path.write_text("{\n" + ",\n".join(blocks) + "\n}\n", "utf-8")
     except OSError as error:
