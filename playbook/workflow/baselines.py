@@ -1,5 +1,6 @@
 """What the engine must beat: the same cases judged by simpler methods, in the same table.
 
+no precedents    the engine without its second judgement of case files: what a person's answers meet
 most frequent    always the class with the most published incidents; asks nothing
 fixed order      the engine's own posterior, but the questions in a fixed order of layers, data first (D0-order-1)
 naive Bayes      all of the case's answers, every signal counted in full, no pairs, no "not in the book"
@@ -11,7 +12,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -22,7 +23,7 @@ from playbook.findings import Evidence
 from playbook.knowledge.loader import Book
 from playbook.workflow.book import Library
 from playbook.workflow.cases import MAX_QUESTIONS, CaseFile, has_outcome, read_cases, start
-from playbook.workflow.evaluate import Score, score
+from playbook.workflow.evaluate import Score, judge, score
 from playbook.workflow.session import UNKNOWN, Session
 from playbook.workflow.upkeep.learn import class_of, facts
 
@@ -50,6 +51,7 @@ def baselines(
     cache: dict[str, list[Evidence]] = {}
     ranks: dict[str, list[int]] = {"most frequent": [], "naive Bayes": [], "decision tree": []}
     asked: list[Score] = []
+    bare, alone = Library(replace(library.book, precedents={})), []
     tree = grow(_training(library.book, {case.id for _, case in chosen if case.split != "development"}), TREE_DEPTH)
     order = fixed_order(library.tables, library.book)
     for path, case in chosen:
@@ -60,19 +62,21 @@ def baselines(
         ranks["most frequent"].append(_rank(_by_prior(library.tables), truth))
         ranks["naive Bayes"].append(_rank(_naive(library.tables, known), truth))
         ranks["decision tree"].append(_rank(tree_classes(tree, known), truth))
+        alone.append(judge(case, path.parent, bare, cache))
         asked.append(_fixed(case, path.parent, library, order, cache))
     rows = [_row(name, found) for name, found in ranks.items()]
-    rows.append(
-        Row(
-            "fixed order",
-            len(asked),
-            _share([s.rank == 1 for s in asked]),
-            _share([1 <= s.rank <= 3 for s in asked]),
-            round(float(np.mean([s.questions for s in asked])), 2) if asked else 0.0,
-            round(float(np.mean([s.minutes for s in asked])), 2) if asked else 0.0,
-        )
+    return [_played("no precedents", alone), *rows, _played("fixed order", asked)]
+
+
+def _played(name: str, scores: Sequence[Score]) -> Row:
+    return Row(
+        name,
+        len(scores),
+        _share([s.rank == 1 for s in scores]),
+        _share([1 <= s.rank <= 3 for s in scores]),
+        round(float(np.mean([s.questions for s in scores])), 2) if scores else 0.0,
+        round(float(np.mean([s.minutes for s in scores])), 2) if scores else 0.0,
     )
-    return rows
 
 
 def _row(name: str, ranks: Sequence[int]) -> Row:
