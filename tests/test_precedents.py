@@ -49,13 +49,14 @@ def test_the_pool_by_hand() -> None:
     assert pool(view, np.zeros(2)).tolist() == [0, 0]
 
 
-def test_precedents_move_what_a_case_file_tells_and_nothing_else(tiny: Book) -> None:
+def test_precedents_move_what_is_told_and_nothing_else(tiny: Book) -> None:
     plain, pooled = compile_book(tiny), with_net(tiny, 5.0)
     c = plain.classes.index(DATA)
-    for source in ("person", "metrics", "log", "config", "probe"):
+    for source in ("metrics", "log", "config", "probe"):
         assert np.array_equal(posterior(plain, said(source)).marginal, posterior(pooled, said(source)).marginal)
     before, after = posterior(plain, said("case")), posterior(pooled, said("case"))
     assert after.by_class[c] > 2 * before.by_class[c]
+    assert np.array_equal(after.marginal, posterior(pooled, said("person")).marginal), "whoever tells it"
     assert after.unknown + after.marginal.sum() == pytest.approx(1)
     members = list(plain.members(c))
     assert after.single[members] / after.single[members].sum() == pytest.approx(
@@ -63,12 +64,12 @@ def test_precedents_move_what_a_case_file_tells_and_nothing_else(tiny: Book) -> 
     ), "causes of a class keep their shares"
 
 
-def test_what_a_person_adds_to_a_case_counts_in_full(tiny: Book) -> None:
-    """The pool is over what both have judged: what came later moves the odds as it does without precedents."""
+def test_what_files_show_beside_it_counts_in_full(tiny: Book) -> None:
+    """The pool is over what both have judged: what files show moves the odds as it does without precedents."""
     plain, pooled = compile_book(tiny), with_net(tiny, 3.0)
     case = said("case")
     other = next(s for s in tiny.signals if s not in {e.signal for e in case})
-    later = Evidence(other, next(iter(tiny.signals[other].outcomes)), "person")
+    later = Evidence(other, next(iter(tiny.signals[other].outcomes)), "metrics")
     odds = [(posterior(t, (*case, later)).single / posterior(t, case).single)[[0, -1]] for t in (plain, pooled)]
     assert odds[0][0] / odds[0][1] == pytest.approx(odds[1][0] / odds[1][1])
 
@@ -103,7 +104,7 @@ def _learned(book: Book, cases: list[CaseFile]) -> Precedents:
     names = learning.features(book, cases)
     classes = (DATA, RATE)
     target = np.array([[float(c in case.causes) for c in classes] for case in cases])
-    examples = learning.Examples(learning.inputs(book, cases, names), target, np.ones(len(cases)))
+    examples = learning.Examples(learning.inputs(book, cases, names), target, np.ones(len(cases)), target.argmax(1))
     return learning.train(examples, names, classes)
 
 
@@ -128,6 +129,24 @@ def test_which_question_was_answered_is_learned(real_book: Book, monkeypatch: py
     found = _learned(real_book, cases)
     p = found.probabilities(learning.inputs(real_book, cases[:4], found.features))
     assert (p[[1, 3], 0] > 0.85).all() and (p[[0, 2], 1] > 0.85).all()
+
+
+def test_further_answers_are_drawn_as_the_class_would_give_them(real_book: Book) -> None:
+    tables = compile_book(real_book)
+    share = np.full((2, len(tables.background)), 1e-9)
+    for c, outcome in enumerate(("yes", "no")):
+        share[c, tables.column("fp32-removes-it", outcome)] = 1.0
+    names = (TOLD, ("fp32-removes-it", "yes"), ("fp32-removes-it", "no"))
+    asked = learning.askable(tables, np.log(share), ["fp32-removes-it"], names)
+    x = np.zeros((400, 3))
+    x[:, 0] = 1.0
+    x[:100, 1] = 1.0
+    after = learning._asked_on(asked, x, np.arange(400) % 2, np.random.default_rng(0))
+    assert np.array_equal(after[:100], x[:100]), "what was told already stays"
+    assert (after[:, 0] == 1).all()
+    added = after[100:, 1:].sum(axis=1)
+    assert added.mean() == pytest.approx(learning.FURTHER_OFTEN, abs=0.1)
+    assert (after[100:, 1:].argmax(axis=1)[added > 0] == (np.arange(100, 400) % 2)[added > 0]).all()
 
 
 def test_seldom_told_outcomes_are_no_features(real_book: Book) -> None:
@@ -184,7 +203,7 @@ def test_precedents_judge_reports_that_they_have_not_seen(real_book: Book, monke
     elicited = read_elicited(places.knowledge())
     held, others = elicited.real[::5], [case for i, case in enumerate(elicited.real) if i % 5]
     begin = fit.start(real_book, elicited.raters)
-    found = fit.network(begin, real_book, elicited, others)
+    found = fit.network(begin, real_book, elicited, others, np.log(begin.share))
     p = found.probabilities(learning.inputs(real_book, held, found.features))
     right = [class_of(real_book, case.causes[0]) == found.classes[k] for case, k in zip(held, p.argmax(1), strict=True)]
     assert np.mean(right) > 0.48

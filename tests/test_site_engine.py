@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import subprocess
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -50,11 +49,8 @@ def moment(session: Session) -> dict[str, Any]:
 
 
 def moments(book: Book, most: int = 40) -> tuple[list[dict[str, Any]], list[Diagnosis], list[str]]:
-    """Every state of every case's walk in which something new is known, with what the engine says of it.
-
-    Without precedents: in the browser a person answers, and those judge case files.
-    """
-    tables = compile_book(replace(book, precedents={}))
+    """Every state of every case's walk in which something new is known, with what the engine says of it."""
+    tables = compile_book(book)
     states, said, names = [], [], []
     for case in book.cases.values():
         file = CaseFile.model_validate({**case.model_dump(by_alias=True), "metrics": []})

@@ -3,7 +3,7 @@
 A hypothesis is one cause, two causes at once, or a cause that the book does not know. Evidence enters as a ratio to
 the signal's background, so an unknown cause stays at 1. Signals of one group are views of one fact and are discounted
 together; what another signal has said already counts for less. Under a pair each observation is made by one of the two
-faults (an even mixture). What a case file tells is also judged by precedents, and both judgements are pooled.
+faults (an even mixture). What was told is also judged by precedents, and both judgements are pooled.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from playbook.engine.precedents import pool
+from playbook.engine import precedents
 from playbook.engine.tables import IMPOSSIBLE, Tables
 from playbook.findings import Evidence
 
@@ -45,7 +45,7 @@ class Belief:
     ratios     float64[e, h], log P(evidence e | cause) / background after discount, for the explanation
     used       the evidence that the book could use, in the order of `ratios`
     unmapped   signals (or outcomes) that the book lacks
-    judged     float64[c], what precedents say of what a case file told (sums to 1); None where none told anything
+    judged     float64[c], what precedents say of what was told (sums to 1); None where nothing was
     """
 
     single: np.ndarray
@@ -62,12 +62,13 @@ class Belief:
 def posterior(tables: Tables, evidence: Iterable[Evidence]) -> Belief:
     """The belief after `evidence`; its order does not matter, a signal counts once (the last word on it)."""
     used, unmapped = usable(tables, evidence)
-    told = tuple(item for item in used if item.source == "case") if tables.precedents else ()
+    told = precedents.told(used) if tables.precedents else ()
     if not told or tables.precedents is None:
         return _weighed(tables, used, unmapped)
     judged = tables.precedents.judge(told, tables.classes)
     alone = _weighed(tables, told, ())
-    return replace(_weighed(tables, used, unmapped, pool(judged, alone.by_class)), judged=judged)
+    shift = precedents.pool(judged, alone.by_class)
+    return replace(_weighed(tables, used, unmapped, shift), judged=judged)
 
 
 def _weighed(

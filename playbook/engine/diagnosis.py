@@ -164,7 +164,7 @@ def _rank(book: Book, tables: Tables, belief: Belief, weighed: explain.Weighed |
 
 
 def precedents_of(diagnosis: Diagnosis, tables: Tables, most: int = 3) -> list[tuple[str, float]]:
-    """(class, probability): what published incidents that tell the same as the case file were; most probable first."""
+    """(class, probability): what published incidents that tell the same were; most probable first."""
     judged = diagnosis.belief.judged
     if judged is None or diagnosis.healthy:
         return []

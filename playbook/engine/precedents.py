@@ -1,10 +1,10 @@
-"""What published incidents that tell the same turned out to be: a second judgement of a case file, class by class.
+"""What published incidents that tell the same turned out to be: a second judgement of what was told, class by class.
 
-The graph weighs each fact for itself. A written incident holds more: facts mean more together than one by one, and
-which of a hundred questions its author found worth answering is evidence too. A small network with one hidden layer,
-fitted to published reports by `workflow/upkeep/precedents.py`, has learned both; its judgement is pooled with that of
-the graph (Genest and Zidek 1986). It reads case files only: what a person answers because we asked, or what a metric
-file shows whatever the cause, was not chosen by anybody.
+The graph weighs each fact for itself. A told incident holds more: facts mean more together than one by one, and which
+of a hundred questions somebody found worth answering is evidence too. A small network with one hidden layer, fitted to
+published reports by `workflow/upkeep/precedents.py`, has learned both; its judgement is pooled with that of the graph
+(Genest and Zidek 1986). It reads what a case file or a person tells, with the shape of the loss; what else files, logs
+and settings show is there whatever the cause, and is left to the graph.
 """
 
 from __future__ import annotations
@@ -15,18 +15,27 @@ from dataclasses import dataclass
 import numpy as np
 
 from playbook.findings import Evidence
+from playbook.knowledge.entries import SHAPE
 
 # Exponents of the two judgements in the pool, chosen by cross-validation over the reports. They come to more than 1:
 # two that agree for different reasons may be surer than each (Baron et al., Decision Analysis 11, 2014).
 GRAPH, PRECEDENTS = 0.5, 0.8
-_LEAST = 1e-12
+LEAST = 1e-12
+TELLERS = ("case", "person")
+
+
+def told(used: Sequence[Evidence]) -> tuple[Evidence, ...]:
+    """What of `used` was told, and the shape of the loss with it; empty where nothing was."""
+    if not any(item.source in TELLERS for item in used):
+        return ()
+    return tuple(item for item in used if item.source in TELLERS or item.signal == SHAPE)
 
 
 @dataclass(frozen=True, slots=True)
 class Precedents:
     """A fitted network: relu(x @ hidden + hidden_bias) @ out + out_bias are log odds of the classes.
 
-    features  (signal, outcome) of each input; it is 1 where a case tells that outcome, else 0
+    features  (signal, outcome) of each input; it is 1 where that outcome is told, else 0
     classes   of each output
     hidden float64[f, u], hidden_bias float64[u], out float64[u, c], out_bias float64[c]
     """
@@ -70,7 +79,7 @@ def pool(view: np.ndarray, graph: np.ndarray) -> np.ndarray:
     share = graph[both].sum()
     if share <= 0 or view[both].sum() <= 0:
         return moved
-    own, other = (np.log(np.maximum(p[both] / p[both].sum(), _LEAST)) for p in (graph, view))
+    own, other = (np.log(np.maximum(p[both] / p[both].sum(), LEAST)) for p in (graph, view))
     log = PRECEDENTS * other + (GRAPH - 1) * own
     moved[both] = log + np.log(share / (graph[both] @ np.exp(log)))
     return moved

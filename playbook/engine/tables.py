@@ -9,7 +9,7 @@ a little against it. The raters' view of each class is pooled in (`opinions`), c
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -54,7 +54,7 @@ class Tables:
     told_by     {k: other columns that say as much}
     circumstances {signal: its weight}, of how the run is set up: it tells where a fault is met and not that it is there
     needs       {signal: {other signal: outcomes}}: known to be another one, there is nothing to ask
-    precedents  what judges case files beside the graph; None where the book has none
+    precedents  what judges what is told beside the graph; None where the book has none
     """
 
     causes: tuple[str, ...]
@@ -82,6 +82,10 @@ class Tables:
         if signal not in self.columns or outcome not in self.outcomes[signal]:
             return None
         return self.columns[signal].start + self.outcomes[signal].index(outcome)
+
+    def graph(self) -> Tables:
+        """These tables without precedents, which would cover for a broken link."""
+        return replace(self, precedents=None)
 
     def index(self, cause: str) -> int:
         return self.causes.index(cause)

@@ -115,6 +115,7 @@ def restrict(tables: Tables, causes: Sequence[int], signals: tuple[str, ...], pr
     classes = tuple(sorted(set(names)))
     return replace(
         tables,
+        precedents=None,
         causes=tuple(tables.causes[h] for h in rows),
         classes=classes,
         class_of=names,

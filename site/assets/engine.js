@@ -31,7 +31,63 @@
       pairNorm: (roots.reduce((a, b) => a + b, 0) ** 2 - 1) / 2,
       signals,
       fixes: data.fixes,
+      precedents: network(data),
     };
+  }
+
+  // The second judgement of what is told, laid out: inputs by "signal outcome", outputs by class of the book.
+  function network(data) {
+    const net = data.precedents;
+    if (!net) return null;
+    const scaled = (row) => Float64Array.from(row, (x) => x / net.scale);
+    return {
+      inputs: new Map(net.features.map(([signal, outcome], k) => [`${signal} ${outcome}`, k])),
+      outputs: data.classes.map((name) => net.classes.indexOf(name)),
+      hidden: net.hidden.map(scaled),
+      hiddenBias: scaled(net.hidden_bias),
+      out: net.out.map(scaled),
+      outBias: scaled(net.out_bias),
+    };
+  }
+
+  // What precedents say of each class after what was told; NaN for a class that none has.
+  function judge(net, said) {
+    const active = Float64Array.from(net.hiddenBias);
+    said.forEach((item) => {
+      const confidence = item.confidence === undefined ? 1 : item.confidence;
+      const outcomes = item.likelihood && item.likelihood.length ? item.likelihood : [[item.state, confidence]];
+      outcomes.forEach(([outcome, weight]) => {
+        const k = net.inputs.get(`${item.signal} ${outcome}`);
+        if (k !== undefined) net.hidden[k].forEach((x, u) => (active[u] += weight * x));
+      });
+    });
+    const odds = Float64Array.from(net.outBias);
+    active.forEach((x, u) => {
+      if (x > 0) net.out[u].forEach((y, c) => (odds[c] += x * y));
+    });
+    const top = odds.reduce((a, b) => Math.max(a, b), -Infinity);
+    const view = net.outputs.map((c) => (c < 0 ? NaN : Math.exp(odds[c] - top)));
+    const total = view.reduce((sum, x) => sum + (Number.isNaN(x) ? 0 : x), 0);
+    return view.map((x) => x / total);
+  }
+
+  // What the pool of both judgements adds to the log mass of each class of the graph.
+  function pool(k, view, graph) {
+    const both = view.map((x) => !Number.isNaN(x));
+    const sum = (row) => row.reduce((total, x, c) => total + (both[c] ? x : 0), 0);
+    const share = sum(graph);
+    const seen = sum(view);
+    if (share <= 0 || seen <= 0) return view.map(() => 0);
+    const log = (x, total) => Math.log(Math.max(x / total, k.poolLeast));
+    const moved = view.map((x, c) => (both[c] ? k.poolPrecedents * log(x, seen) + (k.poolGraph - 1) * log(graph[c], share) : 0));
+    const after = sum(graph.map((p, c) => p * Math.exp(moved[c])));
+    return moved.map((x, c) => (both[c] ? x + Math.log(share / after) : 0));
+  }
+
+  // What was told, and the shape of the loss with it; empty where nothing was.
+  function saidOf(k, used) {
+    const tells = (item) => k.tellers.includes(item.source);
+    return used.some(tells) ? used.filter((item) => tells(item) || item.signal === k.shape) : [];
   }
 
   // Weights over the outcomes of a signal: certain evidence is one outcome, unsure evidence is mixed with the background.
@@ -78,11 +134,20 @@
     return signal.toldBy[outcome].some(([name, state]) => known.get(name) === state);
   }
 
-  // The belief after `evidence`: [{signal, state, confidence?, likelihood?}]; the order does not matter.
+  // The belief after `evidence`: [{signal, state, source, confidence?, likelihood?}]; the order does not matter.
   function posterior(tables, evidence) {
+    const used = usable(tables, evidence);
+    const said = tables.precedents ? saidOf(tables.k, used) : [];
+    if (!said.length) return weighed(tables, used, null);
+    const judged = judge(tables.precedents, said);
+    const shift = pool(tables.k, judged, weighed(tables, said, null).byClass);
+    return Object.assign(weighed(tables, used, shift), { judged });
+  }
+
+  // The belief of the graph; `shift` is added to the log mass of each class.
+  function weighed(tables, used, shift) {
     const { k, prior } = tables;
     const n = tables.causes.length;
-    const used = usable(tables, evidence);
     const sizes = groupSizes(tables, used.map((e) => e.signal));
     const known = new Map(used.map((e) => [e.signal, e.state]));
     const weights = used.map((e) => {
@@ -118,6 +183,11 @@
       for (let e = 0; e < likelihoods.length; e++) sum += weights[e] * Math.log((likelihoods[e][i] + likelihoods[e][j]) / 2);
       return Math.log(p) + sum;
     });
+    if (shift) {
+      const own = tables.classOf.map((c) => shift[c]);
+      own.forEach((x, h) => (logSingle[h] += x));
+      pairs.forEach(([i, j], p) => (logPairs[p] += (own[i] + own[j]) / 2));
+    }
     const all = logSingle.concat(logPairs, [Math.log(k.unknownPrior)]);
     const top = all.reduce((a, b) => Math.max(a, b), -Infinity);
     const mass = all.map((x) => Math.exp(x - top));

@@ -56,8 +56,9 @@ def fit(folder: Path | None, folds: int | None, check: bool, as_json: bool) -> i
             for name, score in zip(names, scores, strict=True):
                 say(f"{name}: log loss {score.loss:.3f}, first {score.first:.1%}, first three {score.third:.1%}")
         return 0
-    found = fitting.opinions(begin, book, fitting.fit(begin, fitting.taught(begin, book, elicited, elicited.real)))
-    net = rounded(fitting.network(begin, book, elicited, elicited.real, common.narrator(as_json)))
+    fitted = fitting.fit(begin, fitting.taught(begin, book, elicited, elicited.real))
+    found = fitting.opinions(begin, book, fitted)
+    net = rounded(fitting.network(begin, book, elicited, elicited.real, fitted, common.narrator(as_json)))
     common.hush()
     if check:
         apart = fitting.largest_difference(found, book.opinions)

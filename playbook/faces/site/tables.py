@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from playbook.engine import advice, belief, diagnosis, explain, trial, value
+from playbook.engine import advice, belief, diagnosis, explain, precedents, trial, value
 from playbook.engine.tables import IMPOSSIBLE, SHAPE, Tables
 from playbook.faces.pages.shelf import Shelf
 from playbook.knowledge.entries import HOW_OFTEN
@@ -66,6 +66,10 @@ def constants() -> dict[str, Any]:
         "trialLikely": trial.LIKELY,
         "trialSaves": trial.SAVES,
         "negligible": trial.NEGLIGIBLE,
+        "poolGraph": precedents.GRAPH,
+        "poolPrecedents": precedents.PRECEDENTS,
+        "poolLeast": precedents.LEAST,
+        "tellers": list(precedents.TELLERS),
         "gpus": value.RunSize().gpus,
         "stepSeconds": value.RunSize().step_seconds,
         "shape": SHAPE,
@@ -137,6 +141,8 @@ def numbers(book: Book, tables: Tables) -> dict[str, Any]:
         "couples": sorted([i, j] for i, j in tables.couples),
         "signals": signals,
         "fixes": fixes,
+        # As it is written: whole numbers, `scale` of them are 1.
+        "precedents": book.precedents if tables.precedents else None,
     }
 
 

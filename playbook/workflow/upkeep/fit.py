@@ -240,15 +240,19 @@ def network(
     book: Book,
     elicited: Elicited,
     cases: Sequence[CaseFile],
+    fitted: np.ndarray,
     narrate: Callable[[str], None] | None = None,
 ) -> Precedents:
-    """The precedents learned from `cases` and all scenarios."""
+    """The precedents learned from `cases` and all scenarios; further answers are drawn from `fitted`."""
     every = [*cases, *elicited.imagined]
     names = precedents.features(book, every)
     target = np.array([_target(begin, book, case, elicited) for case in every])
+    truth = np.array([_truth(begin, book, case).argmax() for case in every])
     worth = np.append(np.ones(len(cases)), np.full(len(elicited.imagined), precedents.IMAGINED))
-    examples = precedents.Examples(precedents.inputs(book, every, names), target, worth)
-    return precedents.train(examples, names, begin.tables.classes, narrate)
+    examples = precedents.Examples(precedents.inputs(book, every, names), target, worth, truth)
+    people = {s for s in begin.rated if s != SHAPE and not book.signals[s].circumstance}
+    asked = precedents.askable(begin.tables, fitted, people, names) if people else None
+    return precedents.train(examples, names, begin.tables.classes, asked, narrate)
 
 
 def judge(
@@ -265,7 +269,7 @@ def judge(
         held = [case for case, f in zip(elicited.real, fold_of, strict=True) if f == fold]
         others = [case for case, f in zip(elicited.real, fold_of, strict=True) if f != fold]
         fitted = fit(begin, taught(begin, book, elicited, others))
-        net = network(begin, book, elicited, others)
+        net = network(begin, book, elicited, others, fitted)
         lesson = lessons(begin, book, held, elicited)
         truth = [_truth(begin, book, case) for case in held]
         believed = _believed(lesson.offset, lesson.weight, fitted - log)

@@ -30,7 +30,7 @@ def names() -> Names:
 def lint_book(library: Library) -> list[Problem]:
     """Every broken promise of the book, less the stated exceptions; an exception that no longer holds is a problem."""
     book = library.book
-    found = [*lint(book, names()), *contradicting_cases(book, library.tables), *untranslated(book)]
+    found = [*lint(book, names()), *contradicting_cases(book, library.tables.graph()), *untranslated(book)]
     stated = {(code, name) for code, names_ in book.exceptions.items() for name in names_}
     broken = {(p.code, Path(p.where).stem) for p in found}
     idle = [
@@ -57,8 +57,7 @@ def contradicting_cases(book: Book, tables: Tables) -> Iterator[Problem]:
 
 def _place_of_truth(case: Case, book: Book, tables: Tables) -> int:
     known = context_facts(dict(case.context), book) | dict(case.answers)
-    # As a person's answers: the links are judged here, without the precedents that judge case files.
-    evidence = [Evidence(s, str(o), "person") for s, o in sorted(known.items()) if has_outcome(book, s, str(o))]
+    evidence = [Evidence(s, str(o), "case") for s, o in sorted(known.items()) if has_outcome(book, s, str(o))]
     by_class = posterior(tables, evidence).by_class
     truth = {tables.class_of[h] for h, name in enumerate(tables.causes) if name in case.causes} | set(case.causes)
     order = sorted(range(len(tables.classes)), key=lambda c: -by_class[c])

@@ -45,6 +45,7 @@ class _Case:
 
 def mutants(book: Book, tables: Tables, progress: Callable[[str], None] | None = None) -> Iterator[Mutant]:
     """Every link of every cause, dropped and inverted."""
+    tables = tables.graph()
     cases = _cases(book, tables)
     by_signal: dict[str, list[_Case]] = {}
     for case in cases:
@@ -75,8 +76,7 @@ def _cases(book: Book, tables: Tables) -> list[_Case]:
     found = []
     for entry in book.cases.values():
         case = CaseFile.model_validate(entry.model_dump(include={"id", "context", "answers", "causes", "given"}))
-        # As a person's answers: precedents, which judge case files, would cover for a broken link.
-        evidence = tuple(Evidence(s, o, "person") for s, o in facts(case, book).items())
+        evidence = tuple(Evidence(s, o, "case") for s, o in facts(case, book).items())
         truth = frozenset(c for name in case.causes if (c := class_of(book, name)))
         found.append(_Case(case.id, evidence, truth, _probability(tables, evidence, truth)))
     return found

@@ -2,8 +2,10 @@
 
 Trained on the reports and scenarios of `elicited/` against the targets of the fit (the confirmed class, softened by
 what a rater judged from the answers alone). Each time a report is shown, a random part of its answers is hidden, as a
-diagnosis meets it half way; a random part of the hidden layer is hidden too, and weights decay, so that the network
-does not learn single reports by heart. One seed: the same reports give the same network.
+diagnosis meets it half way. A diagnosis also asks for more than a report tells: every other time further answers are
+added, drawn as the class would give them, so that an answer which was only given because we asked is no news. A random
+part of the hidden layer is hidden too, and weights decay, so that the network does not learn single reports by heart.
+One seed: the same reports give the same network.
 
 Sources: Srivastava et al., JMLR 15 (2014), dropout; Loshchilov and Hutter, ICLR (2017, 2019), cosine schedule and
 decoupled decay; Kingma and Ba, ICLR (2015).
@@ -11,13 +13,14 @@ decoupled decay; Kingma and Ba, ICLR (2015).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from playbook.engine.precedents import Precedents
+from playbook.engine.tables import Tables
 from playbook.knowledge.loader import Book
 from playbook.workflow.cases import CaseFile
 from playbook.workflow.upkeep.learn import facts
@@ -27,6 +30,7 @@ UNITS = 256
 EPOCHS, BATCH, RATE, DECAY = 100, 64, 2e-3, 0.18
 HIDDEN_ANSWERS = 0.6  # up to this share of the answers of a report is hidden, anew each time; half of it in the mean
 HIDDEN_UNITS = 0.5
+FURTHER, FURTHER_OFTEN = 12, 0.5  # up to so many further answers are added, and how often
 IMAGINED = 0.4  # weight of a scenario against a report
 SEEN_AT_LEAST = 3  # an outcome that fewer reports tell is left out
 SCALE = 100  # weights are written as whole hundredths
@@ -36,11 +40,41 @@ _START = 1 / 6  # variance of the first layer at the start: a report has about t
 
 @dataclass(frozen=True, slots=True)
 class Examples:
-    """Reports as numbers: x float64[n, f] 1 where the outcome is told, target float64[n, c], worth float64[n]."""
+    """Reports as numbers: x float64[n, f] 1 where the outcome is told, target float64[n, c], worth float64[n], class of
+    the truth int[n]."""
 
     x: np.ndarray
     target: np.ndarray
     worth: np.ndarray
+    truth: np.ndarray
+
+
+@dataclass(frozen=True, slots=True)
+class Askable:
+    """Signals that people are asked for, with what each class answers.
+
+    weight   float64[s], how often an investigator can tell
+    feature  int[s, o], input of each outcome; the last input (which is thrown away) where it is none
+    share    float64[c, s, o], cumulative P(outcome | class); 1 beyond the last outcome
+    """
+
+    weight: np.ndarray
+    feature: np.ndarray
+    share: np.ndarray
+
+
+def askable(tables: Tables, log_share: np.ndarray, signals: Iterable[str], names: Sequence[tuple[str, str]]) -> Askable:
+    """`log_share` float64[c, k] over the columns of `tables`."""
+    chosen = sorted(signals)
+    place = {name: k for k, name in enumerate(names)}
+    widest = max(len(tables.outcomes[s]) for s in chosen)
+    feature = np.full((len(chosen), widest), len(names))
+    share = np.ones((len(log_share), len(chosen), widest))
+    for i, signal in enumerate(chosen):
+        for o, outcome in enumerate(tables.outcomes[signal]):
+            feature[i, o] = place.get((signal, outcome), len(names))
+        share[:, i, : len(tables.outcomes[signal])] = np.exp(log_share[:, tables.columns[signal]]).cumsum(axis=1)
+    return Askable(np.array([tables.answered[s] for s in chosen]), feature, share)
 
 
 def features(book: Book, cases: Sequence[CaseFile]) -> tuple[tuple[str, str], ...]:
@@ -66,6 +100,7 @@ def train(
     examples: Examples,
     names: tuple[tuple[str, str], ...],
     classes: tuple[str, ...],
+    asked: Askable | None = None,
     progress: Callable[[str], None] | None = None,
 ) -> Precedents:
     """The network after `EPOCHS` passes over `examples`."""
@@ -85,11 +120,26 @@ def train(
         order = draw.permutation(n)
         for first in range(0, max(n - BATCH, 0) + 1, BATCH):
             batch = order[first : first + BATCH]
+            x = examples.x[batch] if asked is None else _asked_on(asked, examples.x[batch], examples.truth[batch], draw)
             hide = HIDDEN_ANSWERS * draw.random((len(batch), 1))
-            x = examples.x[batch] * (draw.random((len(batch), f)) > hide)
+            x = x * (draw.random((len(batch), f)) > hide)
             kept = (draw.random((len(batch), UNITS)) > HIDDEN_UNITS) / (1 - HIDDEN_UNITS)
             descent.step(_slope(weights, x, examples.target[batch], examples.worth[batch], kept))
     return Precedents(names, classes, **weights)
+
+
+def _asked_on(asked: Askable, x: np.ndarray, truth: np.ndarray, draw: np.random.Generator) -> np.ndarray:
+    """`x` float64[n, f] with further answers: signals drawn by their weight without return, outcomes by the class."""
+    n, s = len(x), len(asked.weight)
+    wide = np.hstack([x, np.zeros((n, 1))])
+    known = (wide[:, asked.feature] > 0).any(axis=2)
+    keys = np.where(known, -np.inf, np.log(asked.weight) + draw.gumbel(size=(n, s)))
+    place = (-keys).argsort(axis=1, kind="stable").argsort(axis=1, kind="stable")
+    many = np.where(draw.random(n) < FURTHER_OFTEN, draw.integers(1, FURTHER + 1, n), 0)
+    rows, signals = np.nonzero((place < many[:, None]) & ~known)
+    outcome = (asked.share[truth[rows], signals] < draw.random(len(rows))[:, None]).sum(axis=1)
+    wide[rows, asked.feature[signals, np.minimum(outcome, asked.feature.shape[1] - 1)]] = 1.0
+    return wide[:, :-1]
 
 
 def _slope(
