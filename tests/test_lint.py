@@ -134,6 +134,8 @@ BAD: list[tuple[str, Change]] = [
     ("class-without-cause", lambda b: replace(b, classes={**b.classes, "moe_routing": {"published": 1}})),
     ("symptoms", lambda b: changed(b, "symptoms", "healthy")),
     ("opinion", lambda b: replace(b, opinions={"no-such-signal": {"lr_too_high": {"yes": 90.0, "no": 10.0}}})),
+    ("precedent", lambda b: replace(b, precedents={"features": [["no-such-signal", "yes"]], "classes": []})),
+    ("precedent", lambda b: replace(b, precedents={"features": [], "classes": ["no_such_class"]})),
 ]
 
 

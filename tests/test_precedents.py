@@ -57,6 +57,12 @@ def test_precedents_move_what_is_told_and_nothing_else(tiny: Book) -> None:
     before, after = posterior(plain, said("case")), posterior(pooled, said("case"))
     assert after.by_class[c] > 2 * before.by_class[c]
     assert np.array_equal(after.marginal, posterior(pooled, said("person")).marginal), "whoever tells it"
+    shape = said("person")[:1]
+    assert np.array_equal(posterior(plain, shape).marginal, posterior(pooled, shape).marginal), "no more than the shape"
+    seen = (Evidence("loss-shape", "persistent-spike", "metrics"), said("person")[1])
+    assert np.array_equal(posterior(pooled, seen).judged, after.judged, equal_nan=True), (
+        "the shape counts, whoever saw it"
+    )
     assert after.unknown + after.marginal.sum() == pytest.approx(1)
     members = list(plain.members(c))
     assert after.single[members] / after.single[members].sum() == pytest.approx(

@@ -25,8 +25,8 @@ TELLERS = ("case", "person")
 
 
 def told(used: Sequence[Evidence]) -> tuple[Evidence, ...]:
-    """What of `used` was told, and the shape of the loss with it; empty where nothing was."""
-    if not any(item.source in TELLERS for item in used):
+    """What of `used` was told, and the shape of the loss with it; empty where no more than that shape is."""
+    if not any(item.source in TELLERS and item.signal != SHAPE for item in used):
         return ()
     return tuple(item for item in used if item.source in TELLERS or item.signal == SHAPE)
 

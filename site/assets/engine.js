@@ -84,10 +84,10 @@
     return moved.map((x, c) => (both[c] ? x + Math.log(share / after) : 0));
   }
 
-  // What was told, and the shape of the loss with it; empty where nothing was.
+  // What was told, and the shape of the loss with it; empty where no more than that shape is.
   function saidOf(k, used) {
     const tells = (item) => k.tellers.includes(item.source);
-    return used.some(tells) ? used.filter((item) => tells(item) || item.signal === k.shape) : [];
+    return used.some((item) => tells(item) && item.signal !== k.shape) ? used.filter((item) => tells(item) || item.signal === k.shape) : [];
   }
 
   // Weights over the outcomes of a signal: certain evidence is one outcome, unsure evidence is mixed with the background.
