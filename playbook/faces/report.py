@@ -149,7 +149,7 @@ def print_diagnosis(
         out.print()
     if precedents := precedents_of(diagnosis, session.tables):
         named = w.comma.join(f"{name} {p:.0%}" for name, p in precedents if p >= 0.05)
-        out.print(f"[dim]{w.lead('published incidents that tell the same')}{escape(named)}[/]")
+        out.print(f"[dim]{w.lead('Published incidents that tell the same')}{escape(named)}[/]")
         out.print()
     if diagnosis.fixes:
         out.print(f"[bold]{w('Repair')}[/]")

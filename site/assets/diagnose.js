@@ -205,6 +205,17 @@
       const pair = d.coupled[0];
       side.append(el("p", { class: "dim" }, `${say.together}: `, causeLink(pair[0]), " + ", causeLink(pair[1]), ` ${percent(pair[2])}`));
     }
+    if (d.belief.judged) side.append(el("p", { class: "dim" }, `${say.precedents}: `, ...precedentLinks(d)));
+  }
+
+  // Classes by what published incidents that tell the same were; each by its most probable form.
+  function precedentLinks(d) {
+    const found = d.belief.judged
+      .map((p, c) => [p, d.causes.find((row) => row.class === tables.classes[c])])
+      .filter(([p, row]) => p >= 0.05 && row)
+      .sort((a, b) => b[0] - a[0])
+      .slice(0, 3);
+    return found.flatMap(([p, row], place) => [place ? ", " : "", causeLink(row.id), ` ${percent(p)}`]);
   }
 
   function links(title, ids, heading = "h3") {

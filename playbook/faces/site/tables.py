@@ -204,6 +204,7 @@ def texts(shelf: Shelf) -> dict[str, Any]:
         "remove": w("Take back"),
         "also": w("also"),
         "together": w("Two at once"),
+        "precedents": w("Published incidents that tell the same"),
         "notKnown": w("not known"),
         "tryTitle": w("Or try it at once"),
         "tryLine": w(
