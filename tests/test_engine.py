@@ -211,11 +211,14 @@ def test_gain_without_temperature_is_expected_entropy_drop(tiny: Book, monkeypat
 
 
 def test_what_would_upset_a_sure_belief_is_worth_asking_for(real_book: Book) -> None:
-    """A loss that drifts after a resume while the rate leaves its schedule: was the schedule restored at all?"""
-    tables = compile_book(real_book)
+    """A loss that drifts after a resume while the rate leaves its schedule: was the schedule restored at all?
+
+    The graph alone: precedents leave that belief less sure.
+    """
+    tables = compile_book(real_book).graph()
     seen = [ev("loss-shape", "resume-drift"), ev("lr-leaves-schedule", "yes"), ev("present-at-first-step", "no")]
     now = posterior(tables, [*seen, ev("precision", "fp16"), ev("task", "fine-tuning")])
-    assert now.by_class.max() > 0.85
+    assert now.by_class.max() > 0.7
     check = "resume-scheduler-restored"
     assert gains(tables, now, {e.signal for e in now.used})[check] > IDLE_GAIN
     plan = diagnose(real_book, tables, now.used).plan

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import log
 
@@ -92,11 +93,22 @@ def weigh(tables: Tables, belief: Belief) -> Weighed:
     sizes = np.diff(np.append(tables.class_start, len(tables.causes)))
     weights = belief.ratios - power * np.log(np.maximum(np.repeat(rivals, sizes, axis=1), 1e-300))
     linked = tables.linked[:, [tables.signals.index(name) for name in names]].T
-    needed = np.where(linked, np.array([reason_from(tables, name) for name in names])[:, None], CLEAR)
+    needed = np.where(linked, *(np.array(x)[:, None] for x in _needed(tables, names)))
     # Views of one fact share what they do to the odds; whether one is a reason is asked as if it stood alone.
     shared = group_weights(tables, names)[:, None]
     pro = weights >= np.maximum(needed * shared, OBJECTION)
     return Weighed(weights, pro, -weights >= np.maximum((needed - REASON + OBJECTION) * shared, OBJECTION))
+
+
+def _needed(tables: Tables, names: Sequence[str]) -> tuple[list[float], list[float]]:
+    """The weight from which each signal is a reason: (of causes that it is linked to, of the others).
+
+    How a run is set up is no reason at all where nothing links it to the cause.
+    """
+    return (
+        [reason_from(tables, name) for name in names],
+        [np.inf if name in tables.circumstances else CLEAR for name in names],
+    )
 
 
 def reasons(belief: Belief, weighed: Weighed, cause: int) -> tuple[list[Reason], list[Reason]]:

@@ -147,10 +147,7 @@ def print_diagnosis(
         )
         out.print(f"[dim]{escape(text)}[/]")
         out.print()
-    if precedents := precedents_of(diagnosis, session.tables):
-        named = w.comma.join(f"{name} {p:.0%}" for name, p in precedents if p >= 0.05)
-        out.print(f"[dim]{w.lead('Published incidents that tell the same')}{escape(named)}[/]")
-        out.print()
+    _print_precedents(session, diagnosis, out, w)
     if diagnosis.fixes:
         out.print(f"[bold]{w('Repair')}[/]")
         for place, fix_id in enumerate(diagnosis.fixes[:4], 1):
@@ -166,6 +163,14 @@ def print_diagnosis(
         out.print(Padding(question_panel(session, diagnosis.next, w, plain), (0, 0, 0, 1)))
     if diagnosis.trial is not None:
         out.print(trial_line(book, diagnosis.trial, w))
+
+
+def _print_precedents(session: Session, diagnosis: Diagnosis, out: Console, w: Words) -> None:
+    """What published incidents that tell the same were; nothing where nothing was told."""
+    named = [f"{name} {p:.0%}" for name, p in precedents_of(diagnosis, session.tables) if p >= 0.05]
+    if named:
+        out.print(f"[dim]{w.lead('Published incidents that tell the same')}{escape(w.comma.join(named))}[/]")
+        out.print()
 
 
 def print_optimum(rows: Sequence[Mapping[str, Any]], out: Console, w: Words = Words()) -> None:  # noqa: B008

@@ -498,7 +498,7 @@
       const others = belief.ratios[at].reduce((sum, x, h) => sum + (rival[h] ? prior[h] * Math.exp(x / belief.weights[at]) : 0), 0);
       const mean = Math.max(others / Math.max(share, 1e-12), 1e-300);
       const weight = belief.ratios[at][index] - belief.weights[at] * Math.log(mean);
-      const needed = signal.linked.includes(index) ? signal.reasonFrom : k.clear;
+      const needed = signal.linked.includes(index) ? signal.reasonFrom : signal.circumstance ? Infinity : k.clear;
       const shared = sizes.get(signal.group) ** -k.discount;
       const pro = weight >= Math.max(needed * shared, k.objection);
       const con = -weight >= Math.max((needed - k.reason + k.objection) * shared, k.objection);

@@ -27,7 +27,7 @@ _TOLERANCE = 2.0
 def fit(folder: Path | None, folds: int | None, check: bool, as_json: bool) -> int:
     """Fit opinions and precedents of DIR (default: the built-in book) to its reports; about a minute.
 
-    Writes opinions.json (what each class shows) and precedents.json (what case files that tell the same turned out to
+    Writes opinions.json (what each class shows) and precedents.json (what incidents that tell the same turned out to
     be).
 
     \b
