@@ -158,8 +158,8 @@ def print_diagnosis(
             out.print(Padding(Text(f"{w.lead('cured')}{fix.cured}", style="green"), (0, 0, 0, 4)))
         out.print()
     if diagnosis.next is not None:
-        head = w("Next, to check the verdict") if diagnosis.decided else w("Next, most worth its cost")
-        out.print(f"[bold]{head}[/]")
+        title = w("Next, to check the verdict") if diagnosis.decided else w("Next, most worth its cost")
+        out.print(f"[bold]{title}[/]")
         out.print(Padding(question_panel(session, diagnosis.next, w, plain), (0, 0, 0, 1)))
     if diagnosis.trial is not None:
         out.print(trial_line(book, diagnosis.trial, w))
