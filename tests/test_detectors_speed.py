@@ -132,3 +132,17 @@ def test_utilisation_that_only_swings_is_no_waiting(tmp_path: Path) -> None:
     ):
         found, _ = judged(table(tmp_path / f"{name}.csv", step_time=COMPUTE, gpu_util=util))
         assert found.verdict == "healthy" and "gpu-utilisation" not in states(found)
+
+
+@pytest.mark.parametrize("unit", [1.0, 100.0], ids=["share", "per cent"])
+def test_gpus_that_do_next_to_nothing_are_idle_in_either_unit(unit: float, tmp_path: Path) -> None:
+    """One per cent is no share of 1: the unit is told by the rows in which they worked."""
+    util = unit * np.where(LATE, 0.01, 0.97 + 0.01 * RNG.random(len(T)))
+    speed = 2.6e5 * np.where(LATE, 0.1, 1.0) * np.exp(RNG.normal(0, 0.01, len(T)))
+    found, _ = judged(table(tmp_path / "run.csv", tokens_per_sec=speed, gpu_util=util))
+    assert states(found)["gpu-utilisation"] == "all-idle"
+    for rank in range(4):
+        table(tmp_path / "ranks" / f"rank{rank}.csv", tokens_per_sec=speed, gpu_util=util * (rank != 2))
+    assert "one-idle" not in {
+        f.kind for f in next(s for s in judged(tmp_path / "ranks")[0].scans if s.detector == "gpu").findings
+    }

@@ -39,11 +39,8 @@ KINDS = (
 HOT = 85.0  # degrees Celsius: data-centre GPUs slow down between 83 and 92
 CLOCK = 0.85  # of the usual clock
 IDLE, BUSY = 10.0, 80.0  # per cent
-WORKED, LESS, FALL = (
-    60.0,
-    0.75,
-    20.0,
-)  # per cent of the time at first, share that is left of it, and points that are lost
+# Per cent of the time that they work at first, share that is left of it, and points that are lost.
+WORKED, LESS, FALL = 60.0, 0.75, 20.0
 GROWTH, TAU = 1.15, 0.7  # of the memory from the second quarter on
 LAST = 16  # rows
 # Xid of an event after which a run goes on: a row set aside, a note of the driver.
@@ -61,7 +58,7 @@ def look(shared: Shared) -> Scan:
     idle = _idle(parts_of(shared, "gpu_util", begin))
     resting = {f.rank for f in idle}  # a GPU without work lowers its clock by itself
     out += [f for f in _clock(parts_of(shared, "gpu_clock", begin)) if f.rank is None or f.rank not in resting]
-    out += idle or _all(shared, parts_of(shared, "gpu_util", begin))
+    out += idle or _together(shared, parts_of(shared, "gpu_util", begin))
     out += _memory(parts_of(shared, "gpu_mem", begin))
     out += _rising(parts_of(shared, "ecc_errors", begin), "ecc-rising", "ECC error counter")
     out += _rising(parts_of(shared, "network_errors", begin), "network-rising", "network error counter")
@@ -139,7 +136,7 @@ def _idle(parts: list[Part]) -> list[Finding]:
     if len(parts) < 2:
         return []
     levels = np.array([float(np.median(curve.values[index[-5:]])) for _, curve, index in parts])
-    scale = 100.0 if levels.max() <= 1.0 else 1.0
+    scale = _to_percent(parts)
     idle = np.flatnonzero(levels * scale < IDLE)
     if (
         not len(idle)
@@ -159,7 +156,7 @@ def _idle(parts: list[Part]) -> list[Finding]:
     return out
 
 
-def _all(shared: Shared, parts: list[Part]) -> list[Finding]:
+def _together(shared: Shared, parts: list[Part]) -> list[Finding]:
     """Whether all GPUs work for less of the time than they did, or as before in a run that has become slow."""
     from playbook.detectors import throughput
 
@@ -167,7 +164,7 @@ def _all(shared: Shared, parts: list[Part]) -> list[Finding]:
         return [found]
     slow = [f for f in scanned(throughput, shared).findings if f.kind == "drops"]
     after = [curve.values[index[curve.steps[index] >= f.step]] for f in slow[:1] for _, curve, index in parts if f.step]
-    levels = [_percent(v) for v in after if len(v) >= LAST]
+    levels = [_to_percent(parts) * float(np.median(v)) for v in after if len(v) >= LAST]
     if not levels or min(levels) < BUSY:
         return []
     _, curve, index = parts[0]
@@ -179,21 +176,22 @@ def all_idle(parts: list[Part]) -> Finding | None:
     """All GPUs work for a smaller part of the time at the end than at first: they wait for something."""
     if not parts or any(len(index) < 2 * LAST for _, _, index in parts):
         return None
-    first = [_percent(curve.values[index[: len(index) // 3]]) for _, curve, index in parts]
-    last = [_percent(curve.values[index[-LAST:]]) for _, curve, index in parts]
+    scale = _to_percent(parts)
+    first = [scale * float(np.median(curve.values[index[: len(index) // 3]])) for _, curve, index in parts]
+    last = [scale * float(np.median(curve.values[index[-LAST:]])) for _, curve, index in parts]
     if any(a < WORKED or b > LESS * a or a - b < FALL for a, b in zip(first, last, strict=True)):
         return None
     _, curve, index = parts[0]
-    v = curve.values[index] * (100.0 if float(curve.values[index].max()) <= 1.0 else 1.0)
-    smooth = np.median(np.lib.stride_tricks.sliding_window_view(v, 5), axis=1)
+    smooth = np.median(np.lib.stride_tricks.sliding_window_view(scale * curve.values[index], 5), axis=1)
     high = np.flatnonzero(smooth > (first[0] + last[0]) / 2.0)
     row = int(index[min(int(high[-1]) + 3, len(index) - 1)])
     text = f"utilisation of all falls from {np.median(first):.0f} % to {np.median(last):.0f} %"
     return _told("all-idle", None, curve, row, text, 0.85, before=float(np.median(first)), after=float(np.median(last)))
 
 
-def _percent(v: np.ndarray) -> float:
-    return float(np.median(v)) * (100.0 if float(v.max()) <= 1.0 else 1.0)
+def _to_percent(parts: list[Part]) -> float:
+    """100 where shares were logged. All rows of all GPUs tell: the last ones of idle GPUs are small in either unit."""
+    return 100.0 if max(float(curve.values[index].max()) for _, curve, index in parts) <= 1.0 else 1.0
 
 
 def _memory(parts: list[Part]) -> list[Finding]:
