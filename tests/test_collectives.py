@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from playbook.faces.words import words
 from playbook.knowledge.loader import Book
 from playbook.workflow.book import open_book
 from playbook.workflow.ingest import ingest
@@ -152,3 +153,23 @@ def test_a_bare_timeout_decides_nothing_and_a_comparison_of_ranks_may(tmp_path: 
         verdict = session.diagnosis()
         assert verdict.decided is decided, [(cause.id, cause.probability) for cause in verdict.causes[:3]]
         assert verdict.causes[0].class_ == "collective_desync"
+
+
+def test_a_place_is_told_only_of_the_ranks_that_are_there(tmp_path: Path, real_book: Book) -> None:
+    path = tmp_path / "train.log"
+    for text, told in (
+        (both({0: 808, 1: 805, 2: 808, 3: 806, 4: 808}), "rank 1: work 805 (ALLREDUCE of 9801523 elements); others"),
+        (
+            both({0: 808, 1: 805, 2: 808, 3: 805, 4: 808}),
+            "ranks 1, 3: work 805 (ALLREDUCE of 9801523 elements); others",
+        ),
+        (
+            "".join(caught(rank, 808, size=size) for rank, size in enumerate((9, 7, 9, 5, 9))),
+            "at the same number rank 1: work 808 (ALLREDUCE of 7 elements); others: work 808",
+        ),
+    ):
+        path.write_text(ROWS + text)
+        (found,) = [e for e in ingest([str(path)], real_book).evidence if e.signal == "collective-mismatch"]
+        assert found.because.startswith(told)
+        zh = words("zh").say(found.because)
+        assert "others" not in zh and "at the same" not in zh, zh

@@ -59,7 +59,7 @@ FEW = 4  # of so many ranks at least one may be missing
 UNTOLD = ""  # the group of lines that name none
 
 
-@dataclass
+@dataclass(slots=True)
 class _Rank:
     """What one rank of one group says: the first work that timed out, and the last that it has enqueued."""
 
@@ -70,7 +70,7 @@ class _Rank:
     event: Event | None = None
 
 
-@dataclass
+@dataclass(slots=True)
 class _Told:
     groups: dict[str, dict[int, _Rank]] = field(default_factory=dict)
     named: dict[int, Event] = field(default_factory=dict)  # ranks that a report calls missing
@@ -159,9 +159,9 @@ def _judge(shared: Shared, name: str, ranks: Mapping[int, _Rank]) -> list[Findin
             return []  # as well the counts of two groups
         sure = 0.65
     if elsewhere:
-        first = next(iter(elsewhere.values()))
-        where = _place(first) if first.number is not None else f"has enqueued no more than work {first.enqueued}"
-        text = f"{_ranks(elsewhere)}: {where}; {len(here)} others wait in {_place(next(iter(here.values())))}"
+        where = _whereabouts(next(iter(elsewhere.values())))
+        alike = [rank for rank, one in elsewhere.items() if _whereabouts(one) == where]
+        text = f"{_ranks(alike)}: {where}; others waiting in {_place(next(iter(here.values())))}: {len(here)}"
         return [_finding("mismatch", elsewhere, text, sure), *_who(elsewhere, len(ranks), sure - 0.1)]
     return _all_here(shared, name, ranks, here)
 
@@ -181,7 +181,9 @@ def _unlike(here: Mapping[int, _Rank]) -> dict[int, _Rank]:
 
 def _differs(here: Mapping[int, _Rank], other: Mapping[int, _Rank], sure: float) -> Finding:
     usual = next(one for rank, one in here.items() if rank not in other)
-    text = f"at the same number {_ranks(other)}: {_place(next(iter(other.values())))}; others: {_place(usual)}"
+    where = _place(next(iter(other.values())))
+    alike = [rank for rank, one in other.items() if _place(one) == where]
+    text = f"at the same number {_ranks(alike)}: {where}; others: {_place(usual)}"
     return _finding("mismatch", other, text, sure)
 
 
@@ -226,6 +228,10 @@ def _made(kind: str, events: Mapping[int, Event | None], text: str, sure: float)
     rank = ranks[0] if len(ranks) == 1 else None
     step, origin = (event.step, event.origin) if event else (None, None)
     return Finding(NAME, kind, "", step, text, round(sure, 2), rank=rank, ranks=ranks, origin=origin)
+
+
+def _whereabouts(one: _Rank) -> str:
+    return _place(one) if one.number is not None else f"has enqueued no more than work {one.enqueued}"
 
 
 def _place(one: _Rank) -> str:
