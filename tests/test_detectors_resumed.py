@@ -5,18 +5,23 @@ The same jump where a schedule restarts by plan, or where the data changes by pl
 
 from __future__ import annotations
 
+from itertools import pairwise
 from pathlib import Path
+from time import perf_counter
 
 import numpy as np
 import pytest
 
 from playbook import readers
 from playbook.detectors import scan
+from playbook.detectors.stats import rate
+from playbook.detectors.stats.curve import fold
+from playbook.detectors.stats.segments import By, Segment, _cut, usable
 from playbook.findings import Evidence
 from playbook.series import Event, Run
 from playbook.workflow.ingest import Ingested, look
 from tests.lab import judge
-from tests.runs import ORIGIN, run, smooth
+from tests.runs import ORIGIN, run, series, smooth
 
 BOOK = judge.library().book
 T = np.arange(10, 8010, 10.0)
@@ -235,3 +240,27 @@ def test_a_jump_amid_a_fall_is_measured_against_its_noise() -> None:
     t = np.arange(1, 101)
     loss = (2.4 + 6 * np.exp(-t / 6) + np.where(t > 33, 1.4, 0)) * np.exp(np.random.default_rng(1).normal(0, 0.01, 100))
     assert resumed(loss, 33)["jump"] >= 0.7
+
+
+# --- large inputs ---------------------------------------------------------------------------------------------------
+
+
+def test_rates_of_several_groups_in_one_column_are_soon_known_for_no_course() -> None:
+    t = np.arange(1_000_000)
+    lr = np.where(t % 7 == 0, PEAK, 0.1 * PEAK) * (1 + t / len(t))
+    begun = perf_counter()
+    assert rate.begins_anew(fold(series("lr", t, lr))) == []
+    assert perf_counter() - begun < 15  # each of them held against all rows before it takes a minute
+
+
+def test_thousands_of_resume_events_are_soon_laid_beside_the_restarts() -> None:
+    t = np.concatenate([np.arange(n, n + 12) for n in range(0, 200_000, 10)] + [np.arange(200_002, 200_020)])
+    curve = fold(series("loss", t, 2 + np.random.default_rng(0).random(len(t))))
+    found = [Segment(int(lo), int(hi), "resume", t[:0]) for lo, hi in pairwise([0, *curve.restarts, len(curve)])]
+    # at a restart, beside one, far from all of them, beside another mark
+    marks: dict[int, By] = dict.fromkeys(range(10, 200_000, 10), "event")
+    marks |= {200_006: "file", 200_007: "rate"}
+    begun = perf_counter()
+    cut = _cut(found, curve, usable(curve), marks)
+    assert perf_counter() - begun < 15
+    assert [(int(curve.steps[seg.lo]), seg.by) for seg in cut if seg.by != "steps"] == [(200_006, "file")]

@@ -14,6 +14,7 @@ RUNNING = 0.2  # of the peak: a cycle that is not over yet
 COURSE, LIKE = 16, 0.03  # rows that repeat the first ones, and how nearly, as a share of the peak
 LEAST = 4  # of these rows
 AS_HIGH = 0.9  # of a rate
+OFTEN = 64  # sudden changes of one kind: the rate of many groups in one column, or a plan
 
 
 def restarts(lr: Curve, step: int, steps: float) -> bool:
@@ -73,6 +74,8 @@ def begins_anew(lr: Curve) -> list[int]:
     sudden = (np.diff(steps) > 0) & (np.abs(change) > SUDDEN * np.concatenate([np.full(3, np.inf), usual[:-1]]))
     thrown = (np.flatnonzero(sudden & (v[1:] < FALLS * v[:-1])) + 1).tolist()
     raised = (np.flatnonzero(sudden & (v[1:] > v[:-1] / FALLS)) + 1).tolist()
+    if len(thrown) > OFTEN:  # each would be held against all rows before it
+        return []
     thrown = [k for k in thrown if _runs(v[:k]) and (_warms_up_again(v, steps, k) or _repeats_the_start(v, steps, k))]
     raised = [k for k in raised if _runs(v[:k]) and _repeats_the_start(v, steps, k)] if len(raised) == 1 else []
     found = sorted(thrown + raised)

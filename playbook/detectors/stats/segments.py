@@ -6,6 +6,7 @@ A step that goes back is no error. The rows of a resumed segment are judged agai
 
 from __future__ import annotations
 
+import bisect
 import itertools
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -103,11 +104,12 @@ def _cut(found: list[Segment], curve: Curve, good: np.ndarray, marks: Mapping[in
         return found
     near = 2 * curve.spacing
     # a mark at the step from which a restart goes on, or beside another one, tells nothing new
-    known = [int(curve.steps[seg.lo]) for seg in found[1:]]
+    known = sorted(int(curve.steps[seg.lo]) for seg in found[1:])
     fresh: list[tuple[int, By]] = []
     for step, by in marks.items():
-        if all(abs(step - other) > near for other in known):
-            known.append(step)
+        place = bisect.bisect_left(known, step)
+        if all(abs(step - other) > near for other in known[max(0, place - 1) : place + 1]):
+            known.insert(place, step)
             fresh.append((step, by))
     steps_of, kinds = [step for step, _ in sorted(fresh)], [by for _, by in sorted(fresh)]
     out: list[Segment] = []
