@@ -22,7 +22,7 @@ from playbook.workflow.cases import CaseFile
 from playbook.workflow.upkeep import fit
 from playbook.workflow.upkeep import precedents as learning
 from playbook.workflow.upkeep.learn import class_of
-from playbook.workflow.upkeep.reports import read_elicited, write_precedents
+from playbook.workflow.upkeep.reports import Elicited, read_elicited, write_precedents
 
 RATE, DATA = "lr_too_high", "data_bad_content"
 TOLD = ("lower-lr-removes-it", "yes")
@@ -168,6 +168,16 @@ def test_what_is_written_is_read_again(tmp_path: Path) -> None:
     assert book.problems == [] and book.precedents == document
     read = compile_book(book).precedents
     assert read is not None and read.out[0, 0] == 1.24 and read.features == (TOLD,)
+
+
+def test_too_few_reports_are_no_network(tmp_path: Path, real_book: Book, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(learning, "EPOCHS", 1)
+    document = learning.rounded(_learned(real_book, _cases([("yes", "no")])))
+    assert document == {}
+    write_precedents(tmp_path, document)
+    book = load([tmp_path])
+    assert book.problems == [] and book.precedents == {} and compile_book(book).precedents is None
+    assert fit.precedents_apart(document, book, Elicited((), (), {}, {})) == 0
 
 
 BROKEN: dict[str, Any] = {

@@ -309,6 +309,8 @@ def largest_difference(one: Opinions, other: Opinions) -> float:
 
 def precedents_apart(net: dict[str, Any], book: Book, elicited: Elicited) -> float:
     """Per cent: by how much two written networks judge the reports otherwise, in the mean (half the L1 distance)."""
+    if not net and not book.precedents:
+        return 0.0
     one, other = (compile_book(replace(book, precedents=x)).precedents for x in (net, book.precedents))
     if one is None or other is None or (one.classes, one.features) != (other.classes, other.features):
         return 100.0

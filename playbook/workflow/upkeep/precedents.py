@@ -184,7 +184,9 @@ class _Descent:
 
 
 def rounded(net: Precedents) -> dict[str, Any]:
-    """As it is written: whole numbers, `scale` of them are 1."""
+    """As it is written: whole numbers, `scale` of them are 1; empty where too few reports tell the same of anything."""
+    if not net.features:
+        return {}
 
     def whole(values: np.ndarray) -> Any:
         return np.rint(values * SCALE).astype(int).tolist()
