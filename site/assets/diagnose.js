@@ -205,7 +205,8 @@
       const pair = d.coupled[0];
       side.append(el("p", { class: "dim" }, `${say.together}: `, causeLink(pair[0]), " + ", causeLink(pair[1]), ` ${percent(pair[2])}`));
     }
-    if (d.belief.judged) side.append(el("p", { class: "dim" }, `${say.precedents}: `, ...precedentLinks(d)));
+    const told = d.belief.judged ? precedentLinks(d) : [];
+    if (told.length) side.append(el("p", { class: "dim" }, `${say.precedents}: `, ...told));
   }
 
   // Classes by what published incidents that tell the same were; each by its most probable form.
