@@ -13,6 +13,8 @@ from re import _constants as op  # type: ignore[attr-defined]
 from re import _parser as parser  # type: ignore[attr-defined]
 from typing import Any
 
+SIGNATURE = "signature"  # the kind of a line that is kept only because somebody waits for such lines
+
 Words = frozenset[str]  # lower-case fragments: a line that a pattern fits holds at least one of them
 
 _REPEATS = (op.MAX_REPEAT, op.MIN_REPEAT, op.POSSESSIVE_REPEAT)

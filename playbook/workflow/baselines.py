@@ -1,6 +1,6 @@
 """What the engine must beat: the same cases judged by simpler methods, in the same table.
 
-no precedents    the engine without its second judgement of case files: what a person's answers meet
+no precedents    the engine without its second judgement of what was told
 most frequent    always the class with the most published incidents; asks nothing
 fixed order      the engine's own posterior, but the questions in a fixed order of layers, data first (D0-order-1)
 naive Bayes      all of the case's answers, every signal counted in full, no pairs, no "not in the book"

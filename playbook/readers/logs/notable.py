@@ -14,6 +14,7 @@ from dataclasses import replace
 from playbook.readers import text
 from playbook.readers.logs import notable_words
 from playbook.readers.logs.rows import Rows
+from playbook.readers.signatures import SIGNATURE
 
 _START = re.compile(r"^\s*(?:\+ )?(?:Exception Group )?Traceback \(most recent call last\)")
 # What stands before the traceback of an exception that does not stop the program.
@@ -54,7 +55,6 @@ _AT = re.compile(r"^[Gg]rad overflow on iteration:? (\d+)")
 _EXIT = re.compile(r"\bexitcode\s*:\s*-(\d+)")  # the signal that ended a worker
 _FAILED = re.compile(r"^failed \(exitcode: |multiprocessing/api\.py:\d+\] failed \(exitcode: ")
 _EXITS = {"9": "killed", "15": "killed", "11": "segfault", "7": "segfault", "6": "killed"}
-SIGNATURE = "signature"  # the kind of a line that is kept only because somebody waits for such lines
 _ALONE = re.compile(r"(?:Error|Exception|Interrupt|Failure)$")  # an exception that is told without its traceback
 _NEXT = 2  # lines from such a notice to its traceback
 _FRAMES = 400  # lines of one traceback: beyond that it is no longer one

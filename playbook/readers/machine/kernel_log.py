@@ -11,7 +11,7 @@ from pathlib import Path
 
 from playbook.readers import text
 from playbook.readers.base import RunBuilder
-from playbook.readers.signatures import compiled
+from playbook.readers.signatures import SIGNATURE, compiled
 from playbook.readers.source import Source
 
 NAME = "kernel_log"
@@ -178,7 +178,7 @@ def read(source: Source, builder: RunBuilder) -> None:
             continue
         kind = next((kind for kind, pattern in KINDS if pattern.search(said)), None)
         if kind is None and signatures.fits(said, said.lower()):
-            kind = "signature"
+            kind = SIGNATURE
         if kind is not None:
             kept.append((-part, number, kind, said.strip(), when or None))
     if dump and not any(kind == "panic" for _, _, kind, _, _ in kept):

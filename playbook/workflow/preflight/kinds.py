@@ -6,9 +6,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-
-def _words(text: str) -> tuple[str, ...]:
-    return tuple(text.split())
+from playbook.workflow.preflight.names import words
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,20 +25,20 @@ class Mark:
     holds: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
 
-_TUNERS = _words("lora adapter ia3 dora freeze prompt prefix")
-_POLICY = _words("ppo dpo grpo kto rm orpo")
+_TUNERS = words("lora adapter ia3 dora freeze prompt prefix")
+_POLICY = words("ppo dpo grpo kto rm orpo")
 
 KINDS: dict[str, Mark] = {
     # Reinforcement learning and preferences.
     "policy": Mark(
-        named=_words("""
+        named=words("""
             adv_estimator num_generations ppo_epochs kl_loss_coef pref_beta rlhf_type dpo_beta
         """),
-        said={"stage": _POLICY, "rlhf_type": _POLICY},
+        said={"stage": _POLICY},
     ),
     # Only a part of the weights is trained.
     "adapter": Mark(
-        on=_words("""
+        on=words("""
             use_peft use_lora lora_enable load_in_4bit load_in_8bit tune_mm_mlp_adapter freeze_backbone
             freeze_llm freeze_language_model freeze_base_model
         """),
@@ -51,7 +49,7 @@ KINDS: dict[str, Mark] = {
     ),
     # Images: other optimizers, other rates, and no clipping by habit.
     "images": Mark(
-        named=_words("""
+        named=words("""
             image_size img_size resolution input_size crop_size mixup smoothing drop_path warmup_lr
             backbone.type mask_ratio image_folder vision_tower imagenet_val center_crop random_flip aa
             data_preprocessor.type blr zeroshot_frequency
@@ -59,7 +57,7 @@ KINDS: dict[str, Mark] = {
     ),
     # An optimizer of the Adam kind: its moments are named, or the trainer takes it unless another is said.
     "adam": Mark(
-        named=_words("""
+        named=words("""
             num_train_epochs lr_warmup_steps max_train_steps adam_beta1 adam_epsilon adam_eps
             per_device_train_batch_size lr_decay_style micro_batch_size
         """),
@@ -71,15 +69,15 @@ KINDS: dict[str, Mark] = {
     # No decoder of language: losses and rates are others.
     "encoder": Mark(
         holds=dict.fromkeys(
-            ("model", "task", "criterion"), _words("bert masked electra deberta wav2vec clip whisper t5")
+            ("model", "task", "criterion"), words("bert masked electra deberta wav2vec clip whisper t5")
         ),
     ),
     # The configuration of a model: its dtype only says how the weights are stored.
-    "stored": Mark(named=_words("architectures transformers_version _name_or_path hidden_act initializer_range")),
+    "stored": Mark(named=words("architectures transformers_version _name_or_path hidden_act initializer_range")),
 }
 
 # Where a run says what weights it starts from, with the words that mean none.
-START_FROM = _words(
+START_FROM = words(
     """
     model_name_or_path base_model pretrained_model_name_or_path checkpoint_dir pretrain initialize_from_hf
     restore_from_path load_path resume_from_checkpoint model.path load_from initial_checkpoint_dir
@@ -87,4 +85,4 @@ START_FROM = _words(
     pretrained_checkpoint weights rlhf_type
     """
 )
-FROM_SCRATCH = _words("pt pretrain scratch")
+FROM_SCRATCH = words("pt pretrain scratch")
