@@ -9,10 +9,11 @@ import numpy as np
 import pytest
 
 from playbook.faces.cli import run as command
+from playbook.findings import Evidence
 from playbook.workflow.ingest import look
 from playbook.workflow.records.record import verdict_of
 from playbook.workflow.session import Session
-from playbook.workflow.verdict import symptom, word
+from playbook.workflow.verdict import noted, symptom, word
 from tests import runs
 from tests.lab import judge
 
@@ -58,3 +59,35 @@ def test_the_terminal_and_the_document_say_the_same(tmp_path: Path, capsys: pyte
         assert json.loads(capsys.readouterr().out)["verdict"] == verdict
         assert command(["diagnose", str(path), "--no-input", "--answer", answer]) == 0
         assert shown in " ".join(capsys.readouterr().out.split())
+
+
+def test_a_healthy_curve_does_not_hide_what_the_log_says(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    noise = np.random.default_rng(1)
+    loss = 2.6 + 4.0 * np.exp(-np.arange(800) / 60) + noise.normal(0, 0.05, 800)
+    lines = [f"step {k} loss {v:.4f} lr 1.00e-04 grad_norm 0.4{k % 7}" for k, v in enumerate(loss)]
+    lines.insert(400, "WARNING dataloader state not found, starting from the beginning of the dataset")
+    path = tmp_path / "train.log"
+    told = "resume-sampler-restored = no"
+    for text, english, chinese in (
+        (lines, f"the loss shows nothing, but look at {told}", f"请查看 {told}"),
+        (lines[:400] + lines[401:], "healthy: nothing to report", "健康：没有异常"),
+    ):
+        path.write_text("\n".join(text) + "\n", encoding="utf-8")
+        for code, shown in (("en", english), ("zh", chinese)):
+            assert command(["diagnose", str(path), "--no-input", "--lang", code]) == 0
+            assert shown in " ".join(capsys.readouterr().out.split())
+
+
+def test_a_rate_that_begins_its_course_again_is_named_beside_a_healthy_loss() -> None:
+    found = look(runs.plain(1), LIBRARY.book)
+    session = Session(LIBRARY.book, LIBRARY.tables)
+    session.observe(found.evidence)
+    assert noted(session) == ()
+    session.observe([Evidence("lr-leaves-schedule", "yes", "metrics")])
+    assert [item.signal for item in noted(session)] == ["lr-leaves-schedule"]
+
+
+def test_unsure_whether_it_is_unknown_is_unknown() -> None:
+    session = Session(LIBRARY.book, LIBRARY.tables)
+    session.answer("precision", "unknown?")
+    assert session.evidence == () and "precision" in session.closed

@@ -22,7 +22,7 @@ from playbook.knowledge.loader import Book
 from playbook.workflow.ingest import Ingested
 from playbook.workflow.missing import missing
 from playbook.workflow.session import Session
-from playbook.workflow.verdict import symptom, word
+from playbook.workflow.verdict import noted, symptom, word
 
 _NAME = 80  # characters of a raw name that are shown
 _BAR = 20  # cells of a probability bar
@@ -73,7 +73,7 @@ def _print_verdict(found: Ingested, session: Session, out: Console, w: Words) ->
     known = word(session, session.diagnosis(explained=False), found)
     style = _VERDICT[known]
     if trouble is None:
-        text = w("healthy: nothing to report") if known == "healthy" else w("undecided: not enough evidence")
+        text = w.healthy(noted(session)) if known == "healthy" else w("undecided: not enough evidence")
         if known == "undecided" and found.verdict == "healthy":
             text = w("undecided: the files show nothing, what was told speaks of a fault")
         out.print(f"[{style}]{text}[/]")
@@ -120,7 +120,7 @@ def print_diagnosis(
     if diagnosis.healthy:
         if not session.asked:
             return  # the report of the files has said so
-        out.print(f"[bold green]{w('healthy: nothing to report')}[/]")
+        out.print(f"[bold green]{w.healthy(noted(session))}[/]")
         return
     print_first_aid(session, diagnosis, out, w, plain)
     verdict = w("decided") if diagnosis.decided else f"{w.lead('undecided')}{w(diagnosis.why_undecided)}"

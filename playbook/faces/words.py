@@ -7,13 +7,14 @@ looked up by its pattern: see sentences.py. A text that has no translation is sh
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 
 from playbook import places
 from playbook.errors import PlaybookError, Problem
 from playbook.faces.sentences import Sentences
+from playbook.findings import Evidence
 
 ENGLISH = "en"
 
@@ -46,6 +47,13 @@ class Words:
     def lead(self, text: str) -> str:
         """A word and the colon behind it."""
         return f"{self(text)}{self.colon}"
+
+    def healthy(self, beside: Sequence[Evidence] = ()) -> str:
+        """The verdict on a healthy run; `beside` is what speaks of a fault all the same, for it may show later."""
+        if not beside:
+            return self("healthy: nothing to report")
+        told = self.comma.join(f"{item.signal} = {item.state}" for item in beside)
+        return self("healthy so far: the loss shows nothing, but look at {told}", told=told)
 
     def say(self, sentence: str) -> str:
         """A finished English sentence (of a detector, a reader, a check) in this language."""

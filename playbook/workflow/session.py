@@ -60,11 +60,10 @@ class Session:
         if entry is None:
             raise PlaybookError(signal, "is no signal of the book", did_you_mean(signal, self.book.signals))
         cost = FREE if free else cost_of(entry, self.size, self.clusters_done)
-        if state in (UNKNOWN, "cannot"):
+        unsure, outcome = state.endswith("?"), state.rstrip("?")
+        if outcome in (UNKNOWN, "cannot"):
             self.moves.append(Move("closed", signal, None, Cost(1.0, 0.0, 1.0) if not free else cost))
             return
-        unsure = state.endswith("?")
-        outcome = state.rstrip("?")
         if outcome not in entry.outcomes:
             raise PlaybookError(
                 f"{signal}={state}", f"{outcome!r} is no outcome", f"one of {', '.join(entry.outcomes)}, unknown"

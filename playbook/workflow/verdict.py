@@ -11,6 +11,9 @@ from playbook.workflow.ingest import INCIDENT, Ingested
 from playbook.workflow.session import Session
 
 HEALTHY = "healthy"
+# Read off a curve that the loss may not answer for a long while; all else that detectors see in a healthy run is how it
+# is set up, or the curve of the loss itself.
+NOTABLE = frozenset({"lr-leaves-schedule"})
 
 
 def word(session: Session, diagnosis: Diagnosis, found: Ingested | None = None) -> str:
@@ -32,3 +35,9 @@ def symptom(session: Session) -> Evidence | None:
         return None
     seen = [m.evidence.step for m in session.moves if m.signal == SHAPE and m.evidence and m.evidence.step is not None]
     return shape if shape.step is not None or not seen else replace(shape, step=seen[-1])
+
+
+def noted(session: Session) -> tuple[Evidence, ...]:
+    """What speaks of a fault beside a healthy curve: the run's own log says so, or its rate leaves the schedule."""
+    seen = (e for e in session.evidence if e.source == "log" or (e.source == "metrics" and e.signal in NOTABLE))
+    return tuple(e for e in seen if tells_of_a_fault(session.book, session.tables, e))

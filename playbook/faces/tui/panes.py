@@ -18,6 +18,7 @@ from textual.widget import Widget
 from playbook.faces.tui.desk import Desk, trail
 from playbook.faces.tui.widgets import Rows, bar, fit, paragraphs, percent, rule, wrap
 from playbook.faces.words import Words
+from playbook.workflow.verdict import noted
 
 if TYPE_CHECKING:
     from playbook.engine.diagnosis import Ranked
@@ -189,7 +190,7 @@ class CausesPane(Widget, can_focus=True):
         width = max(self.content_size.width, 16)
         room = self.content_size.height
         if desk.diagnosis.healthy:
-            return Content.styled(self.w("healthy: nothing to report"), "$success")
+            return Content.styled(self.w.healthy(noted(desk.session)), "$success")
         two_lines = min(len(self.rows), _WHOLE) * 3 + 2 <= room and width >= 24
         lines: list[Content] = []
         self._tops = []

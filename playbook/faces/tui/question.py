@@ -18,6 +18,7 @@ from playbook.engine.value import cost_of
 from playbook.faces.tui.desk import Desk, outlook, why_asked
 from playbook.faces.tui.widgets import Rows, fit, hanging, paragraphs, percent, rule
 from playbook.faces.words import Words
+from playbook.workflow.verdict import noted
 
 if TYPE_CHECKING:
     from playbook.engine.trial import Trial
@@ -217,7 +218,7 @@ class QuestionPane(VerticalScroll):
         if desk.question is not None:
             lines.append(Content.styled(self.w("v: back to the question"), "bold $accent"))
         if d.healthy:
-            lines.append(Content.styled(self.w("healthy: nothing to report"), "bold $success"))
+            lines.append(Content.styled(self.w.healthy(noted(desk.session)), "bold $success"))
         elif not d.causes:
             lines.append(Content.styled(self.w("the book has no causes"), "bold $warning"))
         else:
