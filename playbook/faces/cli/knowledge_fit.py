@@ -54,7 +54,10 @@ def fit(folder: Path | None, folds: int | None, check: bool, as_json: bool) -> i
             say(f"{sizes['reports']} reports and {sizes['scenarios']} scenarios, {folds} folds")
             names = ("raters and links", "fitted to the others", "with precedents of the others")
             for name, score in zip(names, scores, strict=True):
-                say(f"{name}: log loss {score.loss:.3f}, first {score.first:.1%}, first three {score.third:.1%}")
+                say(
+                    f"{name}: log loss {score.loss:.3f}, first {score.first:.1%}, first three {score.third:.1%}, "
+                    f"calibration error {score.calibration:.3f}"
+                )
         return 0
     fitted = fitting.fit(begin, fitting.taught(begin, book, elicited, elicited.real))
     found = fitting.opinions(begin, book, fitted)
@@ -78,4 +81,9 @@ def fit(folder: Path | None, folds: int | None, check: bool, as_json: bool) -> i
 
 
 def _row(score: Score) -> dict[str, float]:
-    return {"log_loss": round(score.loss, 4), "top1": round(score.first, 4), "top3": round(score.third, 4)}
+    return {
+        "log_loss": round(score.loss, 4),
+        "top1": round(score.first, 4),
+        "top3": round(score.third, 4),
+        "calibration_error": round(score.calibration, 4),
+    }

@@ -27,6 +27,7 @@ from playbook.engine.tables import Tables, compile_book
 from playbook.findings import Evidence
 from playbook.knowledge.entries import SHAPE
 from playbook.knowledge.loader import Book
+from playbook.workflow.calibration import calibration_error
 from playbook.workflow.cases import CaseFile
 from playbook.workflow.upkeep import precedents
 from playbook.workflow.upkeep.learn import class_of, facts
@@ -228,11 +229,13 @@ def _rounded(x: float) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Score:
-    """Mean log loss in nats, and the shares of reports whose class comes first, or among the first three."""
+    """Mean log loss in nats, the shares of reports whose class comes first or among the first three, calibration error
+    of the first."""
 
     loss: float
     first: float
     third: float
+    calibration: float
 
 
 def network(
@@ -281,16 +284,20 @@ def judge(
     return _score(before), _score(after), _score(pooled)
 
 
-def _ranks(belief: np.ndarray, truth: Sequence[np.ndarray]) -> list[tuple[float, int]]:
-    """(probability of the true class, how many classes stand before it) of each report."""
+def _ranks(belief: np.ndarray, truth: Sequence[np.ndarray]) -> list[tuple[float, int, float]]:
+    """(probability of the true class, how many classes stand before it, probability of the first) of each report."""
     own = [float(row[right > 0].max()) for row, right in zip(belief, truth, strict=True)]
-    return [(p, int((row > p).sum())) for row, p in zip(belief, own, strict=True)]
+    return [(p, int((row > p).sum()), float(row.max())) for row, p in zip(belief, own, strict=True)]
 
 
-def _score(ranks: Sequence[tuple[float, int]]) -> Score:
-    probability, before = np.array(ranks).T
+def _score(ranks: Sequence[tuple[float, int, float]]) -> Score:
+    probability, before, stated = np.array(ranks).T
+    first = before == 0
     return Score(
-        float(-np.log(np.maximum(probability, 1e-9)).mean()), float((before == 0).mean()), float((before < 3).mean())
+        float(-np.log(np.maximum(probability, 1e-9)).mean()),
+        float(first.mean()),
+        float((before < 3).mean()),
+        calibration_error(stated.tolist(), first.tolist()),
     )
 
 
