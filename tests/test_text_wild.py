@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import math
 from pathlib import Path
+from time import perf_counter
 
 import pytest
 
-from playbook.readers import read
+from playbook.readers import read, text
 
 Points = list[tuple[int, float]]
 NAN = math.nan
@@ -267,3 +268,17 @@ def test_a_comma_between_numbers_and_one_within_a_number_are_two_shapes(tmp_path
     loss = read([path]).get("loss")
     assert loss is not None
     assert loss.values.tolist() == [2.0, 2.1, 2.2, 2.3, 2.4]
+
+
+@pytest.mark.parametrize("word", ["QUJDREVGR0hJSktMTU5P" * 4000, "a" + "1" * 80_000, "a-" * 40_000])
+def test_a_line_of_one_long_word_is_split_at_once(word: str) -> None:
+    """A name of a host has no more than 253 letters: nobody looks for its end in a picture or a weight in base64."""
+    begun = perf_counter()
+    assert text.split(word) == text.Line(None, None, word)
+    assert perf_counter() - begun < 2
+
+
+def test_long_names_of_hosts_are_taken_off() -> None:
+    host = "gpu-node-with-a-rather-long-name-0123.rack-17.cluster.example.org"
+    assert text.split(f"{host}: [2023-01-02 03:04:05] step 1").body == "step 1"
+    assert text.split(f"{host}:7\tstep 1") == text.Line(7, None, "step 1")

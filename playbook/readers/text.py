@@ -72,7 +72,7 @@ _RANK = (
     r"\([\w.\-]+(?:\[rank=(?P<actor>\d+)\])?(?:\([^()]{0,80}\))? pid=\d+(?:, ip=[\d.]+)?\)",  # ray
     r"\[[A-Za-z][\w.\-]*:(?P<share>\d{1,5})/\d{1,5}\](?=\s)",  # [host:0/8] of ESPnet
     r"(?<=\] )\((?P<of>\d{1,5})/\d{1,5}\)(?= [A-Z])",  # [train.py:9] (0/8) Epoch 1: of icefall
-    r"(?:[A-Za-z][\w.\-]*-)?[A-Za-z][\w.\-]*:(?P<host>\d+)(?=\t)",  # host:0<tab> of OLMo
+    r"(?:[A-Za-z][\w.\-]{0,120}-)?[A-Za-z][\w.\-]{0,120}:(?P<host>\d+)(?=\t)",  # host:0<tab> of OLMo
 )
 _TIME = (
     r"\[?(?P<iso>\d{4}[-/]\d{2}[-/]\d{2}[T ]\d{2}:\d{2}:\d{2}(?:[.,]\d+)?(?:Z|[+-]\d{2}:?\d{2})?)\]?",
@@ -104,7 +104,7 @@ _RANKS = frozenset(("rank", "local", "mpi", "host", "share", "of", "actor"))
 _RANK_SAID = re.compile(r"(?<![\w\-])[Rr]ank:? (\d{1,5})(?=,|\s*$)")
 _SRUN = re.compile(r" {0,4}(?P<rank>\d{1,5}):(?: |$)")  # srun --label
 _PDSH = re.compile(  # worker-1: [2023-...
-    r"(?!E[A-Z]\d{4}: )[A-Za-z][\w\-]*\d[\w.\-]*: "
+    r"(?!E[A-Z]\d{4}: )[A-Za-z][\w\-]{0,120}\d[\w.\-]{0,120}: "
     r"(?=\[|\d{4}-|Traceback \(|  File \"|(?:\w+\.)*[A-Z]\w*(?:Error|Exception)\b)"
 )
 _SEEN = 2_000  # characters of a line that `sniff` looks at
