@@ -57,10 +57,11 @@ def print_ingest(found: Ingested, session: Session, out: Console, w: Words = Wor
         names = ", ".join(short) + (" ..." if len(run.unmapped) > 8 else "")
         out.print(f"[dim]{w.lead('not used')}{escape(names)}[/]")
     out.print()
-    _print_verdict(found, session, out, w)
+    known = word(session, session.diagnosis(explained=False), found)
+    _print_verdict(known, found, session, out, w)
     _print_findings(found.evidence, out, w)
     blind = missing(found, session)[:5]
-    if blind and found.verdict != "healthy":
+    if blind and known != "healthy":
         out.print(f"[bold]{w('Blind spots')}[/] [dim]({w('log these and the next incident is quicker')})[/]")
         for item in blind:
             text = f"{session.book.signals[item.signal].title}{w.colon}{w.say(item.why)}"
@@ -68,9 +69,9 @@ def print_ingest(found: Ingested, session: Session, out: Console, w: Words = Wor
         out.print()
 
 
-def _print_verdict(found: Ingested, session: Session, out: Console, w: Words) -> None:
+def _print_verdict(known: str, found: Ingested, session: Session, out: Console, w: Words) -> None:
+    """`known` is the word of the verdict."""
     trouble = symptom(session)
-    known = word(session, session.diagnosis(explained=False), found)
     style = _VERDICT[known]
     if trouble is None:
         text = w.healthy(noted(session)) if known == "healthy" else w("undecided: not enough evidence")
