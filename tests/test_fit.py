@@ -6,6 +6,7 @@ import json
 import re
 from dataclasses import replace
 from pathlib import Path
+from shutil import copytree
 
 import numpy as np
 import pytest
@@ -153,3 +154,36 @@ def test_a_fit_explains_reports_that_it_has_not_seen(
     before, after, pooled = fit.judge(fit.start(real_book, elicited.raters), real_book, some, 2)
     assert after.loss < before.loss - 0.2 and after.first > before.first
     assert pooled.loss < after.loss - 0.02 and pooled.first > before.first
+
+
+def small(folder: Path, split: str) -> Path:
+    """A knowledge folder of one case and no reports."""
+    copytree(Path(__file__).parent / "tiny_knowledge", folder)
+    for case in (folder / "cases").glob("*.yaml"):
+        case.unlink()
+    (folder / "cases" / "mine.yaml").write_text(
+        f"id: mine\ncauses: [lr-peak]\nsplit: {split}\nanswers: {{loss-shape: plateau}}\n"
+    )
+    (folder / "elicited").mkdir()
+    for name in ("reports.jsonl", "scenarios.jsonl"):
+        (folder / "elicited" / name).write_text("")
+    for name in ("judgements.json", "raters.json"):
+        (folder / "elicited" / name).write_text("{}")
+    return folder
+
+
+def test_one_report_is_enough_for_a_fit_and_for_its_judgement(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(precedents, "EPOCHS", 1)
+    folder = str(small(tmp_path / "book", "development"))
+    for args in (["--folds", "3"], [], ["--check"]):
+        assert command(["knowledge", "fit", folder, *args]) == 0, capsys.readouterr().err
+
+
+def test_no_report_at_all_is_refused_in_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = small(tmp_path / "book", "test")
+    for code, said in (("en", "holds no reports"), ("zh", "里面没有报告")):
+        assert command(["knowledge", "fit", str(folder), "--lang", code]) == 2
+        (line,) = capsys.readouterr().err.splitlines()
+        assert str(folder / "elicited") in line and said in line

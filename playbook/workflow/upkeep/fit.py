@@ -249,8 +249,9 @@ def network(
     """The precedents learned from `cases` and all scenarios; further answers are drawn from `fitted`."""
     every = [*cases, *elicited.imagined]
     names = precedents.features(book, every)
-    target = np.array([_target(begin, book, case, elicited) for case in every])
-    truth = np.array([_truth(begin, book, case).argmax() for case in every])
+    # a fold may be all there is: no rows, but as many columns
+    target = np.array([_target(begin, book, case, elicited) for case in every]).reshape(-1, len(begin.tables.classes))
+    truth = np.array([_truth(begin, book, case).argmax() for case in every], dtype=np.int64)
     worth = np.append(np.ones(len(cases)), np.full(len(elicited.imagined), precedents.IMAGINED))
     examples = precedents.Examples(precedents.inputs(book, every, names), target, worth, truth)
     people = {s for s in begin.rated if s != SHAPE and not book.signals[s].circumstance}

@@ -41,10 +41,12 @@ class Elicited:
 
 
 def read_elicited(knowledge: Path) -> Elicited:
-    """All of it. Raises `PlaybookError` with file and line where a file is missing or broken."""
+    """All of it. Raises `PlaybookError` where a file is missing or broken (with its line), or where no report is held."""
     folder = knowledge / FOLDER
     studies = [case for _, case in read_cases(knowledge / "cases") if case.split == "development"]
     real = (*studies, *read_reports(folder / "reports.jsonl"))
+    if not real:
+        raise PlaybookError(str(folder), "holds no reports, and no case is of the development half", _MEND)
     imagined = read_reports(folder / "scenarios.jsonl")
     judged = _mapping(folder / "judgements.json")
     raters = {
