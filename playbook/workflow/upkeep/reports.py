@@ -41,7 +41,7 @@ class Elicited:
 
 
 def read_elicited(knowledge: Path) -> Elicited:
-    """All of it. Raises `PlaybookError` where a file is missing or broken (with its line), or where no report is held."""
+    """All of it. Raises `PlaybookError` where a file is missing or broken (with its line) or no report is held."""
     folder = knowledge / FOLDER
     studies = [case for _, case in read_cases(knowledge / "cases") if case.split == "development"]
     real = (*studies, *read_reports(folder / "reports.jsonl"))
