@@ -48,6 +48,13 @@ def elicited() -> Elicited:
     return read_elicited(places.knowledge())
 
 
+def test_the_documents_name_the_reports_that_there_are() -> None:
+    reports = len(read_reports(places.knowledge() / "elicited" / "reports.jsonl"))
+    for name in ("README.md", "CHANGELOG.md"):
+        text = " ".join((Path(__file__).parents[1] / name).read_text("utf-8").split())
+        assert f" {reports:,} published reports" in text, name
+
+
 def test_every_report_speaks_the_words_of_the_book(real_book: Book, elicited: Elicited) -> None:
     for case in (*elicited.real, *elicited.imagined):
         assert unmapped(case, real_book) == [], case.id

@@ -3,7 +3,7 @@
 A detector is a module with NAME, NEEDS, OPTIONAL, KINDS and `look(shared)`. `NEEDS` lists canonical metrics; a tuple
 inside it means any one of them. Its docstring has four headings, which the site prints. None touches a file, a clock
 or a random number. What they have in common: `shared` (one run, computed once), `onset` (where the incident begins)
-and `stats` (curves, levels, segments, excursions, ranks).
+and `stats` (curves, levels, segments, excursions, ranks, rates).
 """
 
 from __future__ import annotations

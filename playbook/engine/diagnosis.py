@@ -14,6 +14,7 @@ from playbook.engine import explain
 from playbook.engine.advice import first_aid, repairs
 from playbook.engine.belief import Belief, posterior
 from playbook.engine.explain import Reason, RuledOut, Tipping
+from playbook.engine.precedents import TELLERS
 from playbook.engine.tables import SHAPE, Tables
 from playbook.engine.trial import Trial, trial
 from playbook.engine.value import Option, RunSize, options
@@ -133,7 +134,7 @@ def _healthy(book: Book, tables: Tables, belief: Belief) -> bool:
     shape = next((e for e in belief.used if e.signal == SHAPE), None)
     if shape is None or shape.state != "healthy":
         return False
-    return not any(tells_of_a_fault(book, tables, e) for e in belief.used if e.source in ("person", "case"))
+    return not any(tells_of_a_fault(book, tables, e) for e in belief.used if e.source in TELLERS)
 
 
 def tells_of_a_fault(book: Book, tables: Tables, item: Evidence) -> bool:

@@ -1,8 +1,8 @@
 """The table of formats, and `read`: paths -> one Run. Exactly one reader claims a file.
 
-`read(paths, rename=None, step=None, progress=None) -> Run`; a path is a file, a folder, a glob or `-` for standard
-input; raises `PlaybookError` for a path that is not there, an empty file or a format that nobody claims. Inside a
-folder such files are stepped over and told as problems, as long as something was read.
+`read(paths, rename=None, step=None, progress=None, patterns=()) -> Run`; a path is a file, a folder, a glob or `-` for
+standard input; raises `PlaybookError` for a path that is not there, an empty file or a format that nobody claims.
+Inside a folder such files are stepped over and told as problems, as long as something was read.
 """
 
 from __future__ import annotations

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from playbook.engine.diagnosis import Diagnosis, tells_of_a_fault
+from playbook.engine.precedents import TELLERS
 from playbook.engine.tables import SHAPE
 from playbook.findings import Evidence
 from playbook.workflow.ingest import INCIDENT, Ingested
@@ -21,7 +22,7 @@ def word(session: Session, diagnosis: Diagnosis, found: Ingested | None = None) 
     known = session.evidence
     shape = next((e for e in known if e.signal == SHAPE), None)
     if shape is None:
-        told = any(tells_of_a_fault(session.book, session.tables, e) for e in known if e.source in ("person", "case"))
+        told = any(tells_of_a_fault(session.book, session.tables, e) for e in known if e.source in TELLERS)
         return HEALTHY if found is not None and found.verdict == HEALTHY and not told else "undecided"
     if shape.state == HEALTHY:
         return HEALTHY if diagnosis.healthy else "undecided"

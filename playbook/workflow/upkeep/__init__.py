@@ -1,1 +1,1 @@
-"""Keeping the book: lint, learning from incidents, mutation, templates."""
+"""Keeping the book: lint, learning from incidents, the fit to published reports, mutation, templates."""
