@@ -7,11 +7,13 @@ from pathlib import Path
 import pytest
 
 from playbook import places
+from playbook.engine.diagnosis import precedents_of
 from playbook.faces.tui.desk import WORTH_A_WORD, Desk, why_asked
+from playbook.faces.tui.widgets import percent
 from playbook.findings import Evidence
 from playbook.workflow.book import Library
 from playbook.workflow.cases import MAX_QUESTIONS, CaseFile, has_outcome, play, read_cases, start
-from playbook.workflow.session import UNKNOWN
+from playbook.workflow.session import UNKNOWN, Session
 from tests.tui_kit import LARGE, SMALL, Terminal, run, terminal
 
 PARTS = 8  # of the cases, so that several processes can share them
@@ -108,3 +110,19 @@ def test_no_unlikely_cause_is_the_reason_of_a_question(library: Library) -> None
             chance = {ranked.id: ranked.probability for ranked in desk.diagnosis.causes}
             assert all(chance[row.cause] >= WORTH_A_WORD for row in why_asked(desk, option.signal))
             session.answer(option.signal, reply(case, library, option.signal), source="case")
+
+
+def test_what_published_incidents_were_stands_beside_a_cause(library: Library) -> None:
+    session = Session(library.book, library.tables)
+    session.answer("loss-shape", "persistent-spike")
+    session.answer("lower-lr-removes-it", "yes")
+    first = session.diagnosis().causes[0]
+    share = dict(precedents_of(session.diagnosis(), library.tables))[first.class_]
+
+    async def walk() -> None:
+        async with terminal(LARGE, open_book=lambda: library) as t:
+            t.app.put_on_desk(Desk(session, "told", "told"))
+            await t.press("e")
+            assert f"Published incidents that tell the same: {percent(share)}" in " ".join(t.text.split())
+
+    run(walk())

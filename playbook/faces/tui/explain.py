@@ -9,17 +9,19 @@ from textual.binding import Binding, BindingType
 from textual.content import Content
 from textual.widgets import Static
 
+from playbook.engine.diagnosis import precedents_of
 from playbook.faces.tui import registry
 from playbook.faces.tui.base import ListPage
 from playbook.faces.tui.desk import Desk
 from playbook.faces.tui.widgets import Hint, Rows, TopLine, bar, fit, hanging, paragraphs, percent
+from playbook.workflow.verdict import noted
 
 if TYPE_CHECKING:
     from playbook.engine.diagnosis import Ranked
     from playbook.engine.explain import Reason
 
 _SHOWN = 12  # causes in the list
-_HEAVY = 3.0  # nats that fill a bar: twenty times as likely as by the background
+_HEAVY = 3.0  # nats that fill a bar: twenty times as likely as by the causes of other classes
 _BAR = 8
 
 
@@ -58,7 +60,7 @@ class Explain(ListPage):
             line = Content.assemble((fit(ranked.title, width), "bold"))
             meter = Content.assemble(("\n" + bar(ranked.probability, width - 5), "$primary"), tail)
             shown.append((ranked.id, line + meter))
-        rows.fill(shown or [("", Content(self.w("healthy: nothing to report")))])
+        rows.fill(shown or [("", Content(self.w.healthy(noted(desk.session))))])
         ids = [row[0] for row in shown if row is not None]
         if self.cause in ids:
             rows.highlighted = ids.index(self.cause)
@@ -102,6 +104,10 @@ class Explain(ListPage):
         lines += self._reasons(desk, self.w("Against"), ranked.con, "$error", "-")
         if not ranked.pro and not ranked.con:
             lines.append(Content.styled(self.w("nothing that is known speaks for or against it"), "$foreground-muted"))
+        judged = dict(precedents_of(d, desk.session.tables, len(d.causes)))
+        if ranked.class_ in judged:
+            told = f"{self.w.lead('Published incidents that tell the same')}{percent(judged[ranked.class_])}"
+            lines.append(Content.styled(told, "$foreground-muted"))
         if len(ranked.variants) > 1:
             lines += [Content(""), Content.styled(self.w("Forms of it"), "bold $accent")]
             for name, share in ranked.variants[:6]:

@@ -14,6 +14,7 @@ from textual.widgets import Static
 from playbook.faces.tui.base import Page
 from playbook.faces.tui.desk import Desk
 from playbook.faces.tui.widgets import Hint, Line, Rows, TopLine, bar, fit, paragraphs, percent
+from playbook.workflow.verdict import noted
 
 _SHOWN = 6  # causes
 _BAR = 12
@@ -104,13 +105,14 @@ class WhatIf(Page):
             self.query_one("#text", Static).update("")
             return
         signal, _, state = chosen.partition("=")
-        after = desk.session.what_if(signal, state).diagnosis(explained=False)
+        then = desk.session.what_if(signal, state)
+        after = then.diagnosis(explained=False)
         before = desk.now()
         lines: list[Content | None] = [
             Content.assemble((f"{signal} = ", "$foreground-muted"), (state, "bold $primary"))
         ]
         if after.healthy:
-            lines.append(Content.styled(self.w("healthy: nothing to report"), "$success"))
+            lines.append(Content.styled(self.w.healthy(noted(then)), "$success"))
         width = max(self.query_one("#text").content_size.width, 24)
         size = min(_BAR, max((width - 20) // 2, 4))
         for ranked in after.causes[:_SHOWN]:
