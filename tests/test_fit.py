@@ -112,6 +112,15 @@ def test_reports_move_what_is_believed_of_a_class(tiny: Book) -> None:
         assert np.allclose(after[:, where].sum(axis=1), 1)
 
 
+def test_reports_do_not_move_how_common_a_number_format_is(real_book: Book, elicited: Elicited) -> None:
+    begin = fit.start(real_book, elicited.raters)
+    told = [case for case in elicited.real if "precision" in case.answers][:20]
+    lesson = fit.lessons(begin, real_book, told, elicited)
+    where = begin.tables.columns["precision"]
+    assert "precision" in begin.rated and len(told) == 20
+    assert not lesson.weight[:, where].any() and lesson.weight.any()
+
+
 def test_how_many_reports_a_class_has_is_no_base_rate(tiny: Book) -> None:
     """The same observation in all classes, and ten times the reports of one: that one gains nothing by its number."""
     same = {"loss_shape": "persistent-spike"}

@@ -42,6 +42,9 @@ CONFIRMED = 0.6  # share of the confirmed class in what a report teaches; the ra
 IMAGINED = 0.3  # weight of a scenario against a report
 PARTS, KEPT, PART_WEIGHT = 2, 0.65, 0.5  # further copies of a report with this share of its answers, and their weight
 RATED_AT_LEAST = 1.0  # per cent: a rater's "never" is not believed to the letter
+# Who names the number format mostly had trouble with it: reports show when it is told, which precedents learn, and not
+# how common it is in a class.
+AS_RATED = frozenset({"precision"})
 STEPS, RATE, SLOW_AFTER, SLOW = 250, 0.05, 0.6, 0.2
 
 
@@ -72,6 +75,7 @@ class Start:
     share   float64[c, k], P(outcome | class)
     layer   int[c]
     rated   the signals that raters judged; what a log, a probe or a setting shows is left to the links of each cause
+    moved   those that reports move: all but `AS_RATED`
     first   int[s], first column of each signal; width int[s]
     """
 
@@ -79,6 +83,7 @@ class Start:
     share: np.ndarray
     layer: np.ndarray
     rated: frozenset[str]
+    moved: frozenset[str]
     first: np.ndarray
     width: np.ndarray
 
@@ -98,6 +103,7 @@ def start(book: Book, raters: Opinions) -> Start:
         by_class(tables),
         np.array([layers.index(layer_of[name]) for name in tables.classes]),
         frozenset(raters),
+        frozenset(raters) - AS_RATED,
         first,
         np.diff(np.append(first, len(tables.background))),
     )
@@ -120,7 +126,7 @@ def lessons(begin: Start, book: Book, cases: Sequence[CaseFile], elicited: Elici
         belief = posterior(tables, evidence)
         offset[i] = np.log(np.maximum(belief.by_class, 1e-9))
         for exponent, item in zip(exponents(tables, belief.used), belief.used, strict=True):
-            weight[i, tables.column(item.signal, item.state)] = exponent * (item.signal in begin.rated)
+            weight[i, tables.column(item.signal, item.state)] = exponent * (item.signal in begin.moved)
         target[i] = _target(begin, book, case, elicited)
     return Lessons(offset, weight, target, np.full(n, PART_WEIGHT if part else 1.0))
 
