@@ -17,7 +17,7 @@ from playbook.engine.explain import Reason, RuledOut, Tipping
 from playbook.engine.precedents import TELLERS
 from playbook.engine.tables import SHAPE, Tables
 from playbook.engine.trial import Trial, trial
-from playbook.engine.value import Option, RunSize, options
+from playbook.engine.value import TIE, Option, RunSize, options
 from playbook.findings import Evidence
 from playbook.knowledge.loader import Book
 
@@ -152,7 +152,7 @@ def _rank(book: Book, tables: Tables, belief: Belief, weighed: explain.Weighed |
         members.setdefault(name, []).append(h)
     ranked = []
     for c, name in enumerate(tables.classes):
-        forms = sorted(members[name], key=lambda h: (-belief.marginal[h], tables.causes[h]))
+        forms = sorted(members[name], key=lambda h: (-round(float(belief.marginal[h]), TIE), tables.causes[h]))
         cause = book.causes[tables.causes[forms[0]]]
         pro, con = explain.reasons(belief, weighed, forms[0]) if weighed else ([], [])
         variants = tuple((tables.causes[h], float(belief.marginal[h])) for h in forms)
@@ -161,7 +161,7 @@ def _rank(book: Book, tables: Tables, belief: Belief, weighed: explain.Weighed |
                 cause.id, cause.title, cause.layer, name, float(belief.by_class[c]), variants, tuple(pro), tuple(con)
             )
         )
-    return tuple(sorted(ranked, key=lambda r: (-r.probability, r.id)))
+    return tuple(sorted(ranked, key=lambda r: (-round(r.probability, TIE), r.id)))
 
 
 def precedents_of(diagnosis: Diagnosis, tables: Tables, most: int = 3) -> list[tuple[str, float]]:

@@ -392,7 +392,7 @@
       .map((name, c) => {
         const forms = tables.members[c]
           .slice()
-          .sort((a, b) => belief.marginal[b] - belief.marginal[a] || byName(tables.causes[a], tables.causes[b]));
+          .sort((a, b) => tie(belief.marginal[b]) - tie(belief.marginal[a]) || byName(tables.causes[a], tables.causes[b]));
         return {
           id: tables.causes[forms[0]],
           index: forms[0],
@@ -401,7 +401,7 @@
           variants: forms.map((h) => [tables.causes[h], belief.marginal[h]]),
         };
       })
-      .sort((a, b) => b.probability - a.probability || byName(a.id, b.id));
+      .sort((a, b) => tie(b.probability) - tie(a.probability) || byName(a.id, b.id));
   }
 
   function decide(tables, ranked, belief, plan) {

@@ -70,6 +70,7 @@ class QuestionPane(VerticalScroll):
         self.command = ""
         self._asked: str | None = None
         self._desk: Desk | None = None
+        self._drawn = 0  # the width that the lines were cut for
 
     def compose(self) -> ComposeResult:
         yield Static("", id="ask", markup=False)
@@ -80,6 +81,9 @@ class QuestionPane(VerticalScroll):
 
     def show(self, desk: Desk) -> None:
         self._desk = desk
+        self._drawn = self._width
+        # A scroll bar that comes with the new lines, or a changed terminal, leaves them another width.
+        self.call_after_refresh(self._fit)
         self.signal = None if self.verdict else desk.question
         if self.signal is not None:
             self._question(desk, self.signal)
@@ -88,6 +92,13 @@ class QuestionPane(VerticalScroll):
         if self._asked != (self.signal.id if self.signal else None):
             self.scroll_home(animate=False)
         self._asked = self.signal.id if self.signal else None
+
+    def on_resize(self) -> None:
+        self._fit()
+
+    def _fit(self) -> None:
+        if self._desk is not None and self._width != self._drawn:
+            self.show(self._desk)
 
     @property
     def _width(self) -> int:
