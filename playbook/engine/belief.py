@@ -43,6 +43,7 @@ class Belief:
     unknown    probability of "not in the book"
     by_class   float64[c], sums of `marginal`
     ratios     float64[e, h], log P(evidence e | cause) / background after discount, for the explanation
+    weights    float64[e], that discount: the exponent of each observation
     used       the evidence that the book could use, in the order of `ratios`
     unmapped   signals (or outcomes) that the book lacks
     judged     float64[c], what precedents say of what was told (sums to 1); None where nothing was
@@ -54,43 +55,57 @@ class Belief:
     unknown: float
     by_class: np.ndarray
     ratios: np.ndarray
+    weights: np.ndarray
     used: tuple[Evidence, ...]
     unmapped: tuple[Evidence, ...]
     judged: np.ndarray | None = None
 
 
+@dataclass(frozen=True)
+class _Scores:
+    """The graph before it is normed: weights float64[e], ratios float64[e, h], log mass of causes and pairs."""
+
+    weights: np.ndarray
+    ratios: np.ndarray
+    single: np.ndarray
+    ij: np.ndarray
+    pairs: np.ndarray
+
+
 def posterior(tables: Tables, evidence: Iterable[Evidence]) -> Belief:
     """The belief after `evidence`; its order does not matter, a signal counts once (the last word on it)."""
     used, unmapped = usable(tables, evidence)
+    scores = _scores(tables, used)
     told = precedents.told(used) if tables.precedents else ()
     if not told or tables.precedents is None:
-        return _weighed(tables, used, unmapped)
+        return _normed(tables, scores, used, unmapped)
     judged = tables.precedents.judge(told, tables.classes)
-    alone = _weighed(tables, told, ())
-    shift = precedents.pool(judged, alone.by_class)
-    return replace(_weighed(tables, used, unmapped, shift), judged=judged)
+    alone = _normed(tables, scores if told == used else _scores(tables, told), told, ())
+    shifted = _shifted(tables, scores, precedents.pool(judged, alone.by_class))
+    return replace(_normed(tables, shifted, used, unmapped), judged=judged)
 
 
-def _weighed(
-    tables: Tables, used: tuple[Evidence, ...], unmapped: tuple[Evidence, ...], shift: np.ndarray | None = None
-) -> Belief:
-    """The belief of the graph; `shift` float64[c] is added to the log mass of each class."""
+def _scores(tables: Tables, used: tuple[Evidence, ...]) -> _Scores:
     likelihoods = _likelihoods(tables, used)  # [e, h], relative to the background
     weights = exponents(tables, used)
     ratios = np.log(likelihoods) * weights[:, None]
     possible = np.asarray((likelihoods > RULES_OUT).all(axis=0))
-    log_single = np.log(tables.prior * (1 - UNKNOWN_PRIOR - AUTHORED_PAIRS_PRIOR - OTHER_PAIRS_PRIOR)) + ratios.sum(
-        axis=0
-    )
-    log_single[~possible] = -np.inf
-    ij, log_pairs = _pairs(tables, likelihoods, weights, log_single, possible)
-    n = len(tables.causes)
-    if shift is not None:
-        own = np.repeat(shift, np.diff(np.append(tables.class_start, n)))
-        log_single, log_pairs = log_single + own, log_pairs + own[ij].mean(axis=1)
-    everything = np.concatenate([log_single, log_pairs, [np.log(UNKNOWN_PRIOR)]])
+    single = np.log(tables.prior * (1 - UNKNOWN_PRIOR - AUTHORED_PAIRS_PRIOR - OTHER_PAIRS_PRIOR)) + ratios.sum(axis=0)
+    single[~possible] = -np.inf
+    return _Scores(weights, ratios, single, *_pairs(tables, likelihoods, weights, single, possible))
+
+
+def _shifted(tables: Tables, scores: _Scores, shift: np.ndarray) -> _Scores:
+    """`shift` float64[c] is added to the log mass of each class; a pair has the mean of its two."""
+    own = np.repeat(shift, np.diff(np.append(tables.class_start, len(tables.causes))))
+    return replace(scores, single=scores.single + own, pairs=scores.pairs + own[scores.ij].mean(axis=1))
+
+
+def _normed(tables: Tables, scores: _Scores, used: tuple[Evidence, ...], unmapped: tuple[Evidence, ...]) -> Belief:
+    everything = np.concatenate([scores.single, scores.pairs, [np.log(UNKNOWN_PRIOR)]])
     mass = np.exp(everything - everything.max())
     mass /= mass.sum()
+    n, ij = len(tables.causes), scores.ij
     single, pair_mass, unknown = mass[:n], mass[n:-1], float(mass[-1])
     marginal = single.copy()
     np.add.at(marginal, ij[:, 0], pair_mass / 2)
@@ -98,7 +113,7 @@ def _weighed(
     order = np.argsort(-pair_mass, kind="stable")[:PAIRS_NAMED]
     pairs = tuple((int(ij[k, 0]), int(ij[k, 1]), float(pair_mass[k])) for k in order if pair_mass[k] > PAIR_NAMED)
     by_class = np.add.reduceat(marginal, tables.class_start) if n else marginal
-    return Belief(single, pairs, marginal, unknown, by_class, ratios, used, unmapped)
+    return Belief(single, pairs, marginal, unknown, by_class, scores.ratios, scores.weights, used, unmapped)
 
 
 def usable(tables: Tables, evidence: Iterable[Evidence]) -> tuple[tuple[Evidence, ...], tuple[Evidence, ...]]:

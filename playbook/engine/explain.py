@@ -8,7 +8,7 @@ from math import log
 
 import numpy as np
 
-from playbook.engine.belief import Belief, exponents, group_sizes, group_weights, line_of, posterior, told_signals
+from playbook.engine.belief import Belief, group_sizes, group_weights, line_of, posterior, told_signals
 from playbook.engine.tables import Tables
 from playbook.engine.value import exponent, moot
 from playbook.findings import Evidence
@@ -85,7 +85,7 @@ class Weighed:
 
 def weigh(tables: Tables, belief: Belief) -> Weighed:
     names = [e.signal for e in belief.used]
-    power = exponents(tables, belief.used)[:, None]
+    power = belief.weights[:, None]
     likelihoods = np.exp(belief.ratios / power) * tables.prior
     own = np.add.reduceat(likelihoods, tables.class_start, axis=1)
     share = np.add.reduceat(tables.prior, tables.class_start)

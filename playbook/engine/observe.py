@@ -130,12 +130,16 @@ def _from_log(signal: Signal, texts: Sequence[str], first_event: Mapping[str, Ev
             if best is None or (rule.confidence, -place) > rank:
                 rank = (rule.confidence, -place)
                 event = first_event[text]
-                because = text if len(text) <= 200 else text[:197] + "..."
                 best = Evidence(
-                    signal.id, rule.outcome, "log", because, event.step, event.rank, rule.confidence, event.origin
+                    signal.id, rule.outcome, "log", quoted(text), event.step, event.rank, rule.confidence, event.origin
                 )
             break
     return best
+
+
+def quoted(text: str) -> str:
+    """A line of a log as a reason: at most 200 characters."""
+    return text if len(text) <= 200 else text[:197] + "..."
 
 
 def flatten(config: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:

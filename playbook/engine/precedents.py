@@ -9,8 +9,10 @@ and settings show is there whatever the cause, and is left to the graph.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
 
 import numpy as np
 
@@ -31,7 +33,7 @@ def told(used: Sequence[Evidence]) -> tuple[Evidence, ...]:
     return tuple(item for item in used if item.source in TELLERS or item.signal == SHAPE)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Precedents:
     """A fitted network: relu(x @ hidden + hidden_bias) @ out + out_bias are log odds of the classes.
 
@@ -47,16 +49,25 @@ class Precedents:
     out: np.ndarray
     out_bias: np.ndarray
 
+    @classmethod
+    def read(cls, net: Mapping[str, Any]) -> Precedents:
+        """As `upkeep/precedents.rounded` writes it: whole numbers, `scale` of them are 1."""
+        arrays = (np.array(net[name], float) / net["scale"] for name in ("hidden", "hidden_bias", "out", "out_bias"))
+        return cls(tuple((s, o) for s, o in net["features"]), tuple(net["classes"]), *arrays)
+
+    @cached_property
+    def _place(self) -> dict[tuple[str, str], int]:
+        return {feature: k for k, feature in enumerate(self.features)}
+
     def judge(self, told: Iterable[Evidence], classes: Sequence[str]) -> np.ndarray:
         """float64[c] over `classes`, sums to 1; NaN for a class that no precedent has.
 
         Unsure evidence enters with the weight of each outcome.
         """
-        place = {feature: k for k, feature in enumerate(self.features)}
         x = np.zeros(len(self.features))
         for item in told:
             for outcome, weight in item.likelihood or ((item.state, item.confidence),):
-                if (k := place.get((item.signal, outcome))) is not None:
+                if (k := self._place.get((item.signal, outcome))) is not None:
                     x[k] += weight
         found = dict(zip(self.classes, self.probabilities(x[None, :])[0], strict=True))
         view = np.array([found.get(name, np.nan) for name in classes])

@@ -157,17 +157,8 @@ def compile_book(book: Book, learned: Counts | None = None) -> Tables:
         told_by=_told_by(signals, columns, outcomes),
         needs={s.id: {name: frozenset(o) for name, o in s.needs.items()} for s in signals if s.needs},
         circumstances={s.id: s.weight for s in signals if s.circumstance},
-        precedents=_precedents(book),
+        precedents=Precedents.read(book.precedents) if book.precedents else None,
     )
-
-
-def _precedents(book: Book) -> Precedents | None:
-    net = book.precedents
-    if not net:
-        return None
-    scale = float(net["scale"])
-    arrays = (np.array(net[name], float) / scale for name in ("hidden", "hidden_bias", "out", "out_bias"))
-    return Precedents(tuple((s, o) for s, o in net["features"]), tuple(net["classes"]), *arrays)
 
 
 def _answered(book: Book, signals: list[Signal]) -> dict[str, float]:

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from playbook.engine.observe import from_scans
+from playbook.engine.observe import from_scans, quoted
 from playbook.engine.tables import SHAPE
 from playbook.findings import Evidence, Scan
 from playbook.knowledge.loader import Book
@@ -38,8 +38,7 @@ def with_end(book: Book, run: Run, scans: Mapping[str, Scan], evidence: list[Evi
         now = from_scans(book.signals[SHAPE], scans) or shape
     if ended and now.state == "healthy" and (event := last_error(run)) is not None:
         step = event.step if event.step is not None else run.step_range()[1]
-        because = event.text if len(event.text) <= 200 else event.text[:197] + "..."
-        now = Evidence(SHAPE, STOPPED, "log", because, step, event.rank, CONFIDENCE, event.origin)
+        now = Evidence(SHAPE, STOPPED, "log", quoted(event.text), step, event.rank, CONFIDENCE, event.origin)
     return [now if e is shape else e for e in evidence]
 
 

@@ -137,17 +137,17 @@
   // The belief after `evidence`: [{signal, state, source, confidence?, likelihood?}]; the order does not matter.
   function posterior(tables, evidence) {
     const used = usable(tables, evidence);
+    const scores = scoresOf(tables, used);
     const said = tables.precedents ? saidOf(tables.k, used) : [];
-    if (!said.length) return weighed(tables, used, null);
+    if (!said.length) return normed(tables, used, scores, null);
     const judged = judge(tables.precedents, said);
-    const shift = pool(tables.k, judged, weighed(tables, said, null).byClass);
-    return Object.assign(weighed(tables, used, shift), { judged });
+    const alone = normed(tables, said, said.length === used.length ? scores : scoresOf(tables, said), null);
+    return Object.assign(normed(tables, used, scores, pool(tables.k, judged, alone.byClass)), { judged });
   }
 
-  // The belief of the graph; `shift` is added to the log mass of each class.
-  function weighed(tables, used, shift) {
+  // What the graph says before it is normed: log mass of causes and pairs.
+  function scoresOf(tables, used) {
     const { k, prior } = tables;
-    const n = tables.causes.length;
     const sizes = groupSizes(tables, used.map((e) => e.signal));
     const known = new Map(used.map((e) => [e.signal, e.state]));
     const weights = used.map((e) => {
@@ -183,11 +183,17 @@
       for (let e = 0; e < likelihoods.length; e++) sum += weights[e] * Math.log((likelihoods[e][i] + likelihoods[e][j]) / 2);
       return Math.log(p) + sum;
     });
-    if (shift) {
-      const own = tables.classOf.map((c) => shift[c]);
-      own.forEach((x, h) => (logSingle[h] += x));
-      pairs.forEach(([i, j], p) => (logPairs[p] += (own[i] + own[j]) / 2));
-    }
+    return { logSingle, pairs, logPairs, ratios, weights };
+  }
+
+  // The belief of these scores; `shift`, where it is given, is added to the log mass of each class.
+  function normed(tables, used, scores, shift) {
+    const { k } = tables;
+    const n = tables.causes.length;
+    const { pairs, ratios, weights } = scores;
+    const own = tables.classOf.map((c) => (shift ? shift[c] : 0));
+    const logSingle = scores.logSingle.map((x, h) => x + own[h]);
+    const logPairs = scores.logPairs.map((x, p) => x + (own[pairs[p][0]] + own[pairs[p][1]]) / 2);
     const all = logSingle.concat(logPairs, [Math.log(k.unknownPrior)]);
     const top = all.reduce((a, b) => Math.max(a, b), -Infinity);
     const mass = all.map((x) => Math.exp(x - top));
@@ -360,7 +366,7 @@
       (o) => o.gain >= k.idleGain && o.rate >= k.idleRate,
     );
     const shape = belief.used.find((e) => e.signal === k.shape);
-    const told = belief.used.filter((e) => e.source === "person" || e.source === "case");
+    const told = belief.used.filter((e) => k.tellers.includes(e.source));
     const healthy = shape !== undefined && shape.state === "healthy" && !told.some((e) => tellsOfAFault(tables, e));
     const certain = ranked.length > 0 && ranked[0].probability >= k.certain;
     const [decided, why] = healthy ? [true, ""] : decide(tables, ranked, belief, worth);

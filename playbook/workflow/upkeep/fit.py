@@ -325,8 +325,10 @@ def precedents_apart(net: dict[str, Any], book: Book, elicited: Elicited) -> flo
     """Per cent: by how much two written networks judge the reports otherwise, in the mean (half the L1 distance)."""
     if not net and not book.precedents:
         return 0.0
-    one, other = (compile_book(replace(book, precedents=x)).precedents for x in (net, book.precedents))
-    if one is None or other is None or (one.classes, one.features) != (other.classes, other.features):
+    if not net or not book.precedents:
+        return 100.0
+    one, other = (Precedents.read(x) for x in (net, book.precedents))
+    if (one.classes, one.features) != (other.classes, other.features):
         return 100.0
     x = precedents.inputs(book, elicited.real, one.features)
     return float(50 * np.abs(one.probabilities(x) - other.probabilities(x)).sum(axis=1).mean())
