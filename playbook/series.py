@@ -92,12 +92,16 @@ class Setting:
 
 @dataclass(frozen=True, slots=True)
 class FileReport:
-    """What became of one file: `rows` counts the rows or log lines with numbers that were taken."""
+    """What became of one file: `rows` counts the rows or log lines with numbers that were taken.
+
+    `lines` is the length of a text log, 0 for any other file.
+    """
 
     path: str
     format: str
     rows: int
     problems: tuple[Problem, ...] = ()
+    lines: int = 0
 
 
 @dataclass(frozen=True)

@@ -85,7 +85,10 @@ def freeze(run: Run, **told: Any) -> bytes:
             _dump({"event": item.text, "kind": item.kind, "origin": _origin(item.origin), "step": item.step,
                    "rank": item.rank, "time": item.time})
         )  # fmt: skip
-    files = [{"path": f.path, "format": f.format, "rows": f.rows} for f in run.files]
+    files = [
+        {"path": f.path, "format": f.format, "rows": f.rows, **({"lines": f.lines} if f.lines else {})}
+        for f in run.files
+    ]
     lines.append(_dump({"config": run.config, "files": files, "unmapped": list(run.unmapped)}))
     return ("\n".join(lines) + "\n").encode("utf-8", "replace")
 
@@ -132,7 +135,7 @@ def thaw(data: bytes, where: str = "scene") -> Run:
     except (ValueError, KeyError, TypeError, OverflowError, AttributeError, RecursionError) as error:
         what = f"is damaged: {type(error).__name__} {error}".splitlines()[0]
         raise PlaybookError(where, what[:200], "restore the file", number) from None
-    files = tuple(FileReport(f["path"], f["format"], f["rows"]) for f in rest.get("files", ()))
+    files = tuple(FileReport(f["path"], f["format"], f["rows"], lines=f.get("lines", 0)) for f in rest.get("files", ()))
     return Run(series, tuple(events), rest.get("config", {}), files, tuple(rest.get("unmapped", ())))
 
 

@@ -119,6 +119,7 @@ class RunBuilder:
         self.run: str | None = None  # whose run the file belongs to, where the format says so (an MLflow run id)
         self.run_time = 0.0  # when that run was last written to, as logged (seconds since 1970): the latest is read
         self.rows = 0
+        self.lines = 0  # of a text log
         self.config: dict[str, Any] = {}
         self.settings: list[Setting] = []
         self.events: list[Event] = []
@@ -230,7 +231,7 @@ class RunBuilder:
         problems = list(self.problems)
         if self._dropped:
             problems.append(Problem(self.path, None, f"{self._dropped} further notable lines were not kept"))
-        return FileReport(self.path, self.reader, self.rows, tuple(problems))
+        return FileReport(self.path, self.reader, self.rows, tuple(problems), self.lines)
 
     def chunks(self) -> dict[tuple[str, int | None], list[Chunk]]:
         """What was added, in the order of the file: (raw name, rank) -> steps, values, lines (None: without)."""

@@ -1,44 +1,61 @@
 """How a log ends: with the exception that stopped the run, or otherwise; and whether a run went on after an error.
 
 A curve that looks healthy up to its last row says nothing of what came then. An error that stands behind the last row
-of its file, at the last step of the run, is the end of it, unless the trainer had said before that it was done. A key,
-a time limit or a scheduler that ends a run is no fault of it.
+of its file, at the last step of the run, is the end of it, unless the trainer had said before that it was done; so is
+one among the last lines of a log whose rows the curve does not hold, where no later attempt follows. A key, a time
+limit or a scheduler that ends a run is no fault of it.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import PurePath
 
 import numpy as np
 
+from playbook import readers
 from playbook.engine.observe import from_scans, quoted
 from playbook.engine.tables import SHAPE
 from playbook.findings import Evidence, Scan
 from playbook.knowledge.loader import Book
-from playbook.series import Event, Run
+from playbook.series import Event, FileReport, Run
 
 STOPS = frozenset(("traceback", "oom", "cuda-error", "nccl", "segfault"))
 STOPPED = "hang-or-crash"
 # An incident, though not for sure: a program may catch what it prints.
 CONFIDENCE = 0.75
 ROWS = 10  # that a run must log behind an error to have gone on
-_NO_FAULT = re.compile(r"^(?:SystemExit|GeneratorExit|BrokenPipeError|KeyboardInterrupt)\b|NCCL WARN|Exception ignored")
+TAIL = 60  # lines that may follow the last words of a crash: other ranks, the launcher, trackers that say goodbye
+_NO_FAULT = re.compile(
+    r"^(?:SystemExit|GeneratorExit|BrokenPipeError|KeyboardInterrupt)\b|NCCL WARN|Exception ignored"
+    r"|\b(?:[Rr]etry(?:ing)?|[Ss]kipping|[Ii]gnoring|[Ff]alling back)\b"
+)
+# Whoever ends a run from outside; what the ranks cry then is no fault of theirs.
+_ORDERED = re.compile(
+    r"^KeyboardInterrupt|TIME LIMIT|PREEMPT|\b(?:was|been|being) preempted|CANCELLED AT(?!.*FAILURE)"
+    r"|\bSIG(?:TERM|INT)\b|[Ss]ignal:? ?(?:15|2)\b|^\s*Terminated\s*$"
+)
 DONE = "end"  # the kind of what a trainer says when it is through
+_SPOKEN = STOPS | {"launcher", "killed"}  # kinds of the last words of a job
+_STREAMS = re.compile(r"std(?:out|err)|out(?:put)?|errors?|err|log", re.IGNORECASE)
 
 
 def with_end(book: Book, run: Run, scans: Mapping[str, Scan], evidence: list[Evidence], ended: bool) -> list[Evidence]:
-    """`evidence` without a crash that the run survived; and with the one that stopped it, where it has `ended` and the
-    curve alone would be called healthy."""
+    """`evidence` without a crash that the run survived or that somebody ordered; and with the one that stopped it,
+    where it has `ended` and the curve alone would be called healthy."""
     shape = next((e for e in evidence if e.signal == SHAPE), None)
     if shape is None or STOPPED not in book.signals[SHAPE].outcomes:
         return evidence
     now = shape
-    if shape.state == STOPPED and shape.source == "log" and went_on(run, shape):
+    if shape.state == STOPPED and shape.source == "log" and (went_on(run, shape) or _ordered(run, shape)):
         now = from_scans(book.signals[SHAPE], scans) or shape
-    if ended and now.state == "healthy" and (event := last_error(run)) is not None:
-        step = event.step if event.step is not None else run.step_range()[1]
-        now = Evidence(SHAPE, STOPPED, "log", quoted(event.text), step, event.rank, CONFIDENCE, event.origin)
+    event = last_error(run) if ended else None
+    if event is not None and now.state == "healthy":
+        now = Evidence(SHAPE, STOPPED, "log", quoted(event.text), event.step, event.rank, CONFIDENCE, event.origin)
+    if event is not None and now.source == "log" and now.state == STOPPED and now.step is None:
+        now = replace(now, step=run.step_range()[1])
     return [now if e is shape else e for e in evidence]
 
 
@@ -47,15 +64,78 @@ def last_error(run: Run) -> Event | None:
     if any(event.kind == DONE for event in run.events):
         return None
     last = _last_rows(run)
-    behind = [
-        event
-        for event in run.events
-        if event.kind in STOPS
-        and event.origin.line is not None
-        and last.get(event.origin.path, np.inf) < event.origin.line
-        and not _NO_FAULT.search(event.text)
-    ]
-    return min(behind, key=lambda event: event.origin.line or 0, default=None)
+    behind = [event for event in run.events if last.get(event.origin.path, np.inf) < (event.origin.line or 0)]
+    return _first_fault(behind) or _fault_beside(run, set(last))
+
+
+def _first_fault(events: list[Event]) -> Event | None:
+    """The first error of the last words of a log; None where there is none, or where somebody ended the run before."""
+    for event in sorted((e for e in events if e.origin.line is not None), key=lambda event: event.origin.line or 0):
+        if _is_order(event):
+            return None
+        if event.kind in STOPS and not _NO_FAULT.search(event.text):
+            return event
+    return None
+
+
+def _is_order(event: Event) -> bool:
+    return event.kind == "killed" and _ORDERED.search(event.text) is not None
+
+
+def _ordered(run: Run, shape: Evidence) -> bool:
+    """Whether somebody had ended the run when the line was written: what the ranks cry then is no fault of theirs."""
+    if shape.origin is None or shape.origin.line is None:
+        return False
+    path, line = shape.origin.path, shape.origin.line
+    words = _last_words([e for e in run.events if e.origin.path == path and (e.origin.line or 0) < line], line)
+    return any(map(_is_order, words)) and _first_fault(words) is None
+
+
+def _last_words(events: list[Event], end: int) -> list[Event]:
+    """What a job says before the line `end` while it goes down, the last word first."""
+    words: list[Event] = []
+    for event in sorted(events, key=lambda event: -(event.origin.line or 0)):
+        if event.kind == "resume" or (event.kind in _SPOKEN and end - (event.origin.line or 0) > TAIL):
+            break
+        if event.kind in _SPOKEN:
+            words.append(event)
+            end = event.origin.line or 0
+    return words
+
+
+def _fault_beside(run: Run, judged: set[str]) -> Event | None:
+    """The error in the last lines of a log that lies beside the curve (its rows are none, or a copy of the curve's)."""
+    if any(len(series.seams) or len(series.restarts) for series in run.series.values()):
+        return None  # which of the attempts the log is of is not known
+    logs = [file for file in run.files if file.lines and file.format not in readers.SYSTEM and file.path not in judged]
+    faults = {file.path: fault for file in logs if (fault := _fault_at_the_end(run, file)) is not None}
+    for path, fault in faults.items():
+        if not any(_attempt_after(run, path, other.path) for other in run.files if other.path not in faults):
+            return fault
+    return None
+
+
+def _fault_at_the_end(run: Run, file: FileReport) -> Event | None:
+    """The first of the last words of a log, where they end with it, and where the log went as far as the curve."""
+    fault = _first_fault(_last_words([event for event in run.events if event.origin.path == file.path], file.lines))
+    low, high = run.step_range()
+    if fault is None or fault.step is None or not file.rows or low is None or high is None:
+        return fault
+    between = max(1.0, (fault.step - low) / file.rows)  # steps from row to row of the log
+    return fault if high - fault.step <= 2 * between else None
+
+
+def _attempt_after(run: Run, path: str, other: str) -> bool:
+    """Whether the log `other` is of a later attempt: it says that it resumes, or has the same name with a higher
+    number, and is no other stream of the same attempt."""
+    here, there = PurePath(path).name, PurePath(other).name
+    if _STREAMS.sub("", here) == _STREAMS.sub("", there):
+        return False
+    if any(event.kind == "resume" and event.origin.path == other for event in run.events):
+        return True
+    mine, its = re.findall(r"\d+", here), re.findall(r"\d+", there)
+    alike = re.sub(r"\d+", "#", here) == re.sub(r"\d+", "#", there)
+    return alike and [int(n) for n in its] > [int(n) for n in mine]
 
 
 def went_on(run: Run, shape: Evidence) -> bool:

@@ -55,6 +55,7 @@ def read(source: Source, builder: RunBuilder) -> None:
             tail += chunk
     if tail:
         _slowly(tail, number + 1, feed, False)
+    builder.lines = number + bool(tail)
     feed(0, "", True)
 
 

@@ -55,6 +55,7 @@ _AT = re.compile(r"^[Gg]rad overflow on iteration:? (\d+)")
 _EXIT = re.compile(r"\bexitcode\s*:\s*-(\d+)")  # the signal that ended a worker
 _FAILED = re.compile(r"^failed \(exitcode: |multiprocessing/api\.py:\d+\] failed \(exitcode: ")
 _EXITS = {"9": "killed", "15": "killed", "11": "segfault", "7": "segfault", "6": "killed"}
+_CAUTION = re.compile(r"\b(?:WARN(?:ING)?|INFO|DEBUG)\b")
 _ALONE = re.compile(r"(?:Error|Exception|Interrupt|Failure)$")  # an exception that is told without its traceback
 _NEXT = 2  # lines from such a notice to its traceback
 _FRAMES = 400  # lines of one traceback: beyond that it is no longer one
@@ -177,6 +178,8 @@ class _Watcher:
         if not launcher and notable_words.CODE.search(body):
             return
         kind, launcher = _kind(body, launcher)
+        if kind == "traceback" and _CAUTION.search(raw[: len(raw) - len(body)]):
+            return  # an exception that a program caught and logged as a warning
         if kind is None and self.signatures.fits(body, body.lower()):
             kind = SIGNATURE
         if kind is None:

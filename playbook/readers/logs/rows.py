@@ -308,5 +308,6 @@ def walk(
     feed = feeder(rows, makers, otherwise, long_lines)
     for number, raw, whole in source.marked_lines():
         feed(number, raw, whole)
+        builder.lines = number
     feed(0, "", True)
     return rows
