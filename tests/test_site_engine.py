@@ -26,6 +26,7 @@ WHY = {
     "nothing in the book explains this evidence well": "nothingExplains",
     "several causes explain the evidence": "several",
     "nothing that is left to look at would decide it": "nothingLeft",
+    "nothing that was seen or told speaks for the first cause by itself": "noReason",
     "the evidence contradicts itself: one answer may be wrong, or two faults meet": "contradicts",
 }
 

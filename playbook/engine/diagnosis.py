@@ -104,7 +104,7 @@ def diagnose(
     plan = options(tables, belief, book.signals, signals, set(closed), size or RunSize(), clusters_done)
     plan = [o for o in plan if o.gain >= IDLE_GAIN and o.rate >= IDLE_RATE]
     healthy = _healthy(book, tables, belief)
-    decided, why = (True, "") if healthy else _decide(tables, ranked, belief, plan)
+    decided, why = (True, "") if healthy else _decide(tables, ranked, belief, plan, weighed)
     if decided and not healthy:
         plan = [o for o in plan if _checks(tables, o.signal, ranked)]
     shape = next((e.state for e in belief.used if e.signal == SHAPE), None)
@@ -183,7 +183,9 @@ def _checks(tables: Tables, signal: str, ranked: tuple[Ranked, ...]) -> bool:
     return signal not in tables.circumstances and bool(tables.linked[forms, tables.signals.index(signal)].any())
 
 
-def _decide(tables: Tables, ranked: tuple[Ranked, ...], belief: Belief, plan: list[Option]) -> tuple[bool, str]:
+def _decide(
+    tables: Tables, ranked: tuple[Ranked, ...], belief: Belief, plan: list[Option], weighed: explain.Weighed | None
+) -> tuple[bool, str]:
     if not ranked:
         return False, "the book has no causes"
     if len({e.signal for e in belief.used} - {SHAPE}) < DECIDE_EVIDENCE:
@@ -194,6 +196,8 @@ def _decide(tables: Tables, ranked: tuple[Ranked, ...], belief: Belief, plan: li
     if ranked[0].probability < bar:
         several = "several causes explain the evidence"
         return False, several if plan else "nothing that is left to look at would decide it"
+    if not explain.has_reason(tables, belief, weighed or explain.weigh(tables, belief), tables.index(ranked[0].id)):
+        return False, "nothing that was seen or told speaks for the first cause by itself"
     if explain.contradiction(belief, tables.index(ranked[0].id)) > CONTRADICTED:
         return False, "the evidence contradicts itself: one answer may be wrong, or two faults meet"
     return True, ""

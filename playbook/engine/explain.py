@@ -9,7 +9,7 @@ from math import log
 import numpy as np
 
 from playbook.engine.belief import Belief, group_sizes, group_weights, line_of, posterior, told_signals
-from playbook.engine.tables import Tables
+from playbook.engine.tables import SHAPE, Tables
 from playbook.engine.value import exponent, moot
 from playbook.findings import Evidence
 
@@ -123,6 +123,16 @@ def reasons(belief: Belief, weighed: Weighed, cause: int) -> tuple[list[Reason],
         return sorted(found, key=lambda r: (-abs(r.weight), r.signal))
 
     return rows(weighed.pro), rows(weighed.con)
+
+
+def has_reason(tables: Tables, belief: Belief, weighed: Weighed, cause: int) -> bool:
+    """Whether anything beside the shape of the loss and how the run is set up is a reason for a cause.
+
+    What is usual wherever one looks can leave one cause over by ruling out the others, and a cause that nobody has
+    thought of is left over as well.
+    """
+    mere = tables.circumstances.keys() | {SHAPE}
+    return any(weighed.pro[e, cause] for e, item in enumerate(belief.used) if item.signal not in mere)
 
 
 def reason_from(tables: Tables, signal: str) -> float:

@@ -225,7 +225,7 @@
     return [el(heading, {}, title), list];
   }
 
-  const WHY = { tooLittle: "tooLittle", nothingExplains: "nothingExplains", several: "several", contradicts: "contradicts", nothingLeft: "nothingLeft" };
+  const WHY = ["tooLittle", "nothingExplains", "several", "noReason", "contradicts", "nothingLeft"];
 
   function showVerdict(d) {
     verdict.replaceChildren();
@@ -236,7 +236,7 @@
       return;
     }
     const word = d.decided ? say.decided : say.undecided;
-    const why = d.decided || !WHY[d.why] ? "" : ` — ${say[WHY[d.why]]}`;
+    const why = d.decided || !WHY.includes(d.why) ? "" : ` — ${say[d.why]}`;
     verdict.append(el("p", {}, el("strong", {}, word), why));
     if (d.fixes.length) verdict.append(...links(say.fixes, d.fixes.slice(0, 4)));
   }

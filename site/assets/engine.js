@@ -416,8 +416,15 @@
     if (belief.used.filter((e) => e.signal !== k.shape).length < k.decideEvidence) return [false, "tooLittle"];
     if (belief.unknown > ranked[0].probability) return [false, "nothingExplains"];
     if (ranked[0].probability < k.decide) return [false, plan.length ? "several" : "nothingLeft"];
+    if (!hasReason(tables, belief, ranked[0].index)) return [false, "noReason"];
     if (contradiction(belief, ranked[0].index) > k.contradicted) return [false, "contradicts"];
     return [true, ""];
+  }
+
+  // Whether anything beside the shape of the loss and how the run is set up is a reason for a cause.
+  function hasReason(tables, belief, index) {
+    const mere = (name) => name === tables.k.shape || tables.signals.get(name).circumstance;
+    return reasons(tables, belief, index)[0].some((r) => !mere(r.signal));
   }
 
   // What speaks against a cause as a share of what speaks for it.

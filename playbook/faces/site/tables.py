@@ -192,6 +192,7 @@ def texts(shelf: Shelf) -> dict[str, Any]:
         "tooLittle": w("Too little is known yet."),
         "nothingExplains": w("Nothing in the book explains this well."),
         "several": w("Several causes explain it."),
+        "noReason": w("Nothing that you said speaks for the first cause by itself."),
         "contradicts": w("The answers contradict each other: one may be wrong, or two faults meet."),
         "nothingLeft": w("Nothing that is left to look at would decide it."),
         "firstAid": w("First aid"),
