@@ -15,7 +15,8 @@ def told(*answers: str) -> Session:
     book = judge.library()
     session = Session(book.book, book.tables)
     for answer in answers:
-        session.answer(*answer.split("="))
+        signal, state = answer.split("=")
+        session.answer(signal, state)
     return session
 
 
@@ -38,9 +39,6 @@ def test_what_is_usual_and_how_a_run_is_set_up_decide_nothing(answers: str) -> N
 
 
 def test_one_reason_beside_the_set_up_is_enough() -> None:
-    setting = "loss-shape=resume-drift precision=bf16 task=detection parallelism=data".split()
-    assert (
-        told(*setting, "present-at-first-step=no", "lr-phase=warmup", "resume-scheduler-restored=no")
-        .diagnosis()
-        .decided
-    )
+    setting = ["loss-shape=resume-drift", "precision=bf16", "task=detection", "parallelism=data"]
+    seen = ["present-at-first-step=no", "lr-phase=warmup", "resume-scheduler-restored=no"]
+    assert told(*setting, *seen).diagnosis().decided

@@ -409,6 +409,10 @@ def test_each_state_is_seen_somewhere() -> None:
         ("loss-shape=persistent-spike ranks-affected=one tied-to-samples=yes", "", "isolate-the-node"),
         ("loss-shape=persistent-spike begins-at-resume=yes", "freeze-resumes", "isolate-the-node"),
         ("loss-shape=persistent-spike lower-lr-removes-it=no", "", "trial-at-a-third-of-the-rate"),
+        # against one cause, and nothing speaks for it
+        ("loss-shape=hang-or-crash", "dump-stacks-before-killing", "shrink-the-micro-batch-after-oom"),
+        ("loss-shape=early-explosion", "stop-and-keep-the-scene", "turn-on-clipping-at-one"),
+        ("loss-shape=hang-or-crash crash-tail=oom", "shrink-the-micro-batch-after-oom", "keep-the-batch-of-the-spike"),
         ("loss-shape=resume-drift older-checkpoint-helps=no", "freeze-resumes", "resume-from-an-older-checkpoint"),
     ],
 )

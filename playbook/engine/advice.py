@@ -12,13 +12,12 @@ from playbook.knowledge.loader import Book
 RISK_MINUTES = {"safe": 0.0, "low": 5.0, "medium": 30.0, "high": 120.0}
 # Every fix costs attention, however quick it is to try.
 FIX_OVERHEAD_MINUTES = 1.0
-# A repair is worth naming if it would mend the incident with at least this probability.
+# A repair is worth naming if it would mend the incident with at least this probability; so is first aid that is against
+# one cause.
 WORTH_NAMING = 0.05
 MOST = 8
 # First aid that would also mend the cause goes first when the cause is at least this probable.
 LIKELY = 0.3
-# First aid against one cause is not shown when that cause is less probable than this.
-RULED_OUT = 0.01
 MOST_AIDS = 5
 # What is lost without first aid. A diagnosis takes about an hour, in which the GPUs run for nothing; a scene that is
 # gone is reproduced in an hour of work; the way back to an older healthy state is some 500 steps (a usual distance of
@@ -64,7 +63,7 @@ def first_aid(book: Book, shape: str | None, tables: Tables, belief: Belief, siz
     What an observation calls for by itself (one bad rank: isolate it) comes before all, whatever the symptom; then what
     treats a likely cause too; then what only looks and keeps, for it can be regretted by nobody and the next restart
     overwrites it; then what changes the run. Within these the expected loss decides: what the aid averts, times how
-    often it does, against what it costs. On a thousand GPUs an hour of waiting outweighs a risk that one node would
+    often it does (and times the chance of the one cause that it is against), against what it costs. On a thousand GPUs an hour of waiting outweighs a risk that one node would
     not take.
     """
     share = dict(zip(tables.causes, belief.marginal, strict=True))
@@ -77,16 +76,20 @@ def first_aid(book: Book, shape: str | None, tables: Tables, belief: Belief, siz
         if any(seen.get(signal) in outcomes for signal, outcomes in fix.unless.items()):
             continue
         chance = float(sum(share.get(cause, 0.0) for cause in fix.treats))
-        if fix.treats and chance < RULED_OUT:
+        if fix.treats and chance < WORTH_NAMING:
             continue
-        found.append((not called, chance < LIKELY, fix.risk != "safe", round(-averted(fix, size), 9), fix.id))
+        saved = averted(fix, size, chance if fix.treats else 1.0)
+        found.append((not called, chance < LIKELY, fix.risk != "safe", round(-saved, 9), fix.id))
     return tuple(name for *_, name in sorted(found)[:MOST_AIDS])
 
 
-def averted(fix: Fix, size: RunSize) -> float:
-    """Minutes that a first aid is expected to save, less what it costs; below 0 it costs more than it saves."""
+def averted(fix: Fix, size: RunSize, chance: float = 1.0) -> float:
+    """Minutes that a first aid is expected to save, less what it costs; below 0 it costs more than it saves.
+
+    `chance` that what it is against is there.
+    """
     lost = losses(size)
-    return sum(HOW_OFTEN[often] * lost[kind] for kind, often in fix.averts.items()) - fix_cost(fix, size)
+    return chance * sum(HOW_OFTEN[often] * lost[kind] for kind, often in fix.averts.items()) - fix_cost(fix, size)
 
 
 def losses(size: RunSize) -> dict[str, float]:

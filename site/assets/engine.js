@@ -482,11 +482,12 @@
     const lost = losses(k, size);
     const seen = new Map(belief.used.map((e) => [e.signal, e.state]));
     const holds = (rules) => rules.some(([signal, outcomes]) => outcomes.includes(seen.get(signal)));
-    const averted = (fix) => fix.averts.reduce((sum, [kind, p]) => sum + p * lost[kind], 0) - fixCost(k, fix, size);
+    const likely = (fix) => (fix.treats.length ? chance(tables, belief, fix) : 1);
+    const averted = (fix) => likely(fix) * fix.averts.reduce((sum, [kind, p]) => sum + p * lost[kind], 0) - fixCost(k, fix, size);
     return tables.fixes
       .filter((fix) => fix.kind === "first-aid" && (holds(fix.calledBy) || (shape !== null && fix.symptoms.includes(shape))))
       .filter((fix) => !holds(fix.unless))
-      .filter((fix) => !fix.treats.length || chance(tables, belief, fix) >= k.ruledOut)
+      .filter((fix) => !fix.treats.length || chance(tables, belief, fix) >= k.worthNaming)
       .map((fix) => [
         holds(fix.calledBy) ? 0 : 1,
         chance(tables, belief, fix) < k.likely ? 1 : 0,

@@ -55,7 +55,6 @@ def constants() -> dict[str, Any]:
         "worthNaming": advice.WORTH_NAMING,
         "mostRepairs": advice.MOST,
         "likely": advice.LIKELY,
-        "ruledOut": advice.RULED_OUT,
         "mostAids": advice.MOST_AIDS,
         "burnHours": advice.BURN_HOURS,
         "sceneMinutes": advice.SCENE_MINUTES,
