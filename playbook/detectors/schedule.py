@@ -3,8 +3,9 @@
 What it sees
     `leaves`: another value for a step that was trained before, or a break in its course: at a restart of the steps,
     back to the beginning of the course, or upwards without a pattern, or a rise beyond all that it was after it had
-    come down. `follows` where the whole course is smooth, goes down in steps, or restarts evenly. At a restart of the
-    steps also `not-restored` or `restored`: what it was at the same steps before.
+    come down; or one long flat stretch within a smooth decay (a stall). `follows` where the whole course is smooth,
+    goes down in steps, or restarts evenly. At a restart of the steps also `not-restored` or `restored`: what it was at
+    the same steps before.
 Why it matters
     A scheduler that is not restored, stepped twice, or set for another number of steps shows here exactly, without
     any statistics (D2-res-3, D0-sym-4).
@@ -33,6 +34,8 @@ KINDS = ("leaves", "follows", "restored", "not-restored")
 
 LEAST = 5  # rows
 OFF = 0.05  # relative difference of two learning rates of one step
+STALLED, HIGH, FLOOR = 0.02, 0.98, 0.15  # share of the rows; shares of the peak between which a decay is under way
+STEEP, CURVED = 0.75, 1.5  # shares of the steepest slope: at the stall; between the first quarter and the steepest one
 BREAK = math.log(1.3)  # from one row to the next, beyond the usual change
 
 
@@ -45,7 +48,7 @@ def look(shared: Shared) -> Scan:
         return blind(NAME, f"only {stats.rows(int(lr.finite.sum()))} of the learning rate")
     resumed = [f for at in lr.restarts.tolist() for f in _at_restart(shared, lr, at)][:10]
     breaks = _breaks(shared, lr)
-    out = resumed + breaks + ([] if resumed or breaks else _outgrows(lr))
+    out = resumed + breaks + ([] if resumed or breaks else _outgrows(lr) or _stalls(lr))
     if not any(f.kind == "leaves" for f in out):
         text = f"learning rate takes a smooth course over {stats.rows(len(lr))}"
         out.append(finding(NAME, "follows", lr, len(lr) - 1, text, 0.8))
@@ -110,6 +113,57 @@ def _outgrows(lr: Curve) -> list[Finding]:
     return [finding(NAME, "leaves", lr, int(index[low]), text, 0.85, numbers=numbers)]
 
 
+def _warms_up_in_steps(v: np.ndarray, ups: np.ndarray) -> bool:
+    """True where all sudden rises belong to a warm-up that goes up evenly, once an epoch."""
+    first = np.flatnonzero(np.diff(v) < 0)
+    rising = np.diff(v[: first[0] + 1] if len(first) else v)
+    stairs = np.flatnonzero(rising > 0)
+    if len(stairs) < 2 or not np.isin(ups, stairs).all():
+        return False
+    return bool(np.ptp(rising[stairs]) < OFF * float(rising[stairs].max())) and stats.evenly(stairs.tolist(), -1)
+
+
+def _stalls(lr: Curve) -> list[Finding]:
+    """The one flat stretch of a decay that goes down row by row: nobody stepped the scheduler.
+
+    One that lasts to the end may be a floor: it counts only where the rate came down along a curve, on which a floor is
+    reached gently, and stood still in full fall.
+    """
+    index = np.flatnonzero(lr.finite & (lr.values > 0))
+    v = lr.values[index]
+    if len(v) < 8 * LEAST or len(lr.restarts):
+        return []
+    top = float(v.max())
+    peak = len(v) - 1 - int(np.argmax(v[::-1]))  # the last row at the peak
+    decay = v[peak:]
+    change = np.diff(decay)
+    still = change == 0
+    edges = np.flatnonzero(np.diff(np.concatenate([[False], still, [False]]).astype(np.int8)))
+    begins, ends = edges[::2], edges[1::2]
+    if not len(begins) or (change > 0).any():
+        return []
+    k = int(np.argmax(ends - begins))
+    begin, end = int(begins[k]), int(ends[k])
+    others = np.delete(ends - begins, k)
+    if end - begin < max(LEAST, STALLED * len(v)) or (len(others) and end - begin < 10 * int(others.max())):
+        return []  # steps of a staircase, or figures that are too short for the decay
+    level = float(decay[begin])
+    if begin < 4 * LEAST or not FLOOR * top < level < HIGH * top or np.count_nonzero(still[:begin]) > 0.1 * begin:
+        return []
+    slopes = -change / np.maximum(np.diff(lr.steps[index[peak:]]), 1)
+    late = float(np.median(slopes[begin - LEAST : begin]))
+    if end > len(change) - LEAST:
+        early, most = np.median(slopes[: begin // 4]), np.median(np.sort(slopes[:begin])[-begin // 4 :])
+        if late < STEEP * most or early * CURVED > most:
+            return []
+    elif not STEEP * late <= float(np.median(slopes[end : end + LEAST])) <= late / STEEP:
+        return []  # another part of a plan: it does not go on where it stood still
+    at = int(index[peak + begin])
+    step, until, n = int(lr.steps[at]), int(lr.steps[index[peak + end]]), stats.number
+    text = f"learning rate, which came down row by row, stands at {n(level)} from step {step} to {until}"
+    return [finding(NAME, "leaves", lr, at, text, 0.6, numbers={"level": level, "until": float(until)})]
+
+
 def _start(shared: Shared, row: int) -> int:
     return int(shared.loss.steps[row]) if shared.loss is not None else -1
 
@@ -139,6 +193,7 @@ def _breaks(shared: Shared, lr: Curve) -> list[Finding]:
     peaks = x[ups + 1] if len(ups) else np.empty(0)
     # at least two rises to one height, or to heights that shrink evenly: planned restarts
     planned = len(ups) >= 2 and (np.ptp(peaks) < 0.1 or bool((np.diff(peaks) <= 0.02).all()))
+    planned = planned or _warms_up_in_steps(lr.values[index], ups)
     out: list[Finding] = []
     for k in at.tolist():
         row = int(index[k + 1])

@@ -13,7 +13,7 @@ from playbook.series import Origin
 from playbook.workflow.ingest import Ingested
 from playbook.workflow.missing import missing
 from playbook.workflow.session import UNKNOWN, Session
-from playbook.workflow.verdict import symptom, word
+from playbook.workflow.verdict import HEALTHY, noted, symptom, word
 
 _MISSING = 8  # signals named as worth logging
 # the ingest part of a diagnosis that was walked from answers alone
@@ -47,6 +47,7 @@ def ingest_document(found: Ingested, session: Session) -> dict[str, Any]:
         },
         "verdict": found.verdict,
         "symptom": _symptom(found.symptom),
+        "notes": _notes(session, found.verdict),
         "findings": [_finding(e) for e in found.evidence],
         "missing": [
             {"signal": m.signal, "why": m.why, "gain": round(m.gain, 4)} for m in missing(found, session)[:_MISSING]
@@ -72,6 +73,20 @@ def _finding(item: Evidence) -> dict[str, Any]:
     }
 
 
+def _notes(session: Session, verdict: str) -> list[dict[str, Any]]:
+    """What speaks of a fault beside a healthy verdict, and how to look at it."""
+    return [
+        {
+            "signal": e.signal,
+            "state": e.state,
+            "step": e.step,
+            "because": e.because,
+            "how": session.book.signals[e.signal].how,
+        }
+        for e in (noted(session) if verdict == HEALTHY else ())
+    ]
+
+
 def location(origin: Origin | None) -> dict[str, Any] | None:
     return None if origin is None else {"file": origin.path, "line": origin.line}
 
@@ -86,9 +101,11 @@ def diagnose_document(
     """`diagnose --json`: the ingest document and the diagnosis; `unmapped`: answers of a case that no signal takes."""
     base = ingest_document(found, session) if found is not None else _NOTHING_READ
     book = session.book
+    verdict = word(session, diagnosis, found)
     return base | {
-        "verdict": word(session, diagnosis, found),
+        "verdict": verdict,
         "symptom": _symptom(symptom(session)),
+        "notes": _notes(session, verdict),
         "evidence": [
             {"signal": e.signal, "state": e.state, "source": e.source, "step": e.step, "because": e.because}
             for e in session.evidence

@@ -25,6 +25,7 @@ from playbook.workflow.session import Session
 from playbook.workflow.verdict import noted, symptom, word
 
 _NAME = 80  # characters of a raw name that are shown
+_NOTES = 3  # remarks beside a healthy verdict
 _BAR = 20  # cells of a probability bar
 _VERDICT = {"incident": "bold red", "healthy": "bold green", "undecided": "bold yellow"}
 
@@ -78,6 +79,8 @@ def _print_verdict(known: str, found: Ingested, session: Session, out: Console, 
         if known == "undecided" and found.verdict == "healthy":
             text = w("undecided: the files show nothing, what was told speaks of a fault")
         out.print(f"[{style}]{text}[/]")
+        if known == "healthy":
+            _print_notes(session, out, w)
     else:
         entry = session.book.symptoms.get(trouble.state)
         title = entry.title if entry else trouble.state
@@ -87,6 +90,15 @@ def _print_verdict(known: str, found: Ingested, session: Session, out: Console, 
         if trouble.because:
             out.print(Padding(Text(w.say(trouble.because)), (0, 0, 0, 2)))
     out.print()
+
+
+def _print_notes(session: Session, out: Console, w: Words) -> None:
+    """What speaks of a fault beside a healthy loss: where, why, and how to look at it."""
+    for item in noted(session)[:_NOTES]:
+        signal = session.book.signals[item.signal]
+        step = f" {w('from step {step}', step=item.step)}" if item.step is not None else ""
+        head = Text.assemble((signal.title, "bold"), step, w.colon, w.say(item.because))
+        out.print(Padding(Group(head, Text(f"{w.lead('how')}{signal.how}", "dim")), (0, 0, 0, 2)))
 
 
 def _print_findings(evidence: Sequence[Evidence], out: Console, w: Words) -> None:

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from playbook.knowledge.entries import Signal
 
 UNKNOWN, CANNOT = "unknown", "cannot"
+_NOTES = 2  # remarks beside a healthy verdict
 
 
 def chances(trial: Trial, w: Words) -> str:
@@ -229,7 +230,14 @@ class QuestionPane(VerticalScroll):
         if desk.question is not None:
             lines.append(Content.styled(self.w("v: back to the question"), "bold $accent"))
         if d.healthy:
-            lines.append(Content.styled(self.w.healthy(noted(desk.session)), "bold $success"))
+            beside = noted(desk.session)
+            lines.append(Content.styled(self.w.healthy(beside), "bold $success"))
+            for item in beside[:_NOTES]:
+                signal = desk.session.book.signals[item.signal]
+                step = f" {self.w('from step {step}', step=item.step)}" if item.step is not None else ""
+                told = f"{step}{self.w.colon}{self.w.say(item.because)}"
+                lines.append(Content.assemble((signal.title, "bold"), told))
+                lines.append(Content.styled(f"{self.w.lead('how')}{' '.join(signal.how.split())}", "$foreground-muted"))
         elif not d.causes:
             lines.append(Content.styled(self.w("the book has no causes"), "bold $warning"))
         else:
