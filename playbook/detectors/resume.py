@@ -30,6 +30,7 @@ import numpy as np
 from playbook.detectors import stats
 from playbook.detectors.shared import DOUBTFUL, MENTION, Shared, answer, blind, finding
 from playbook.detectors.stats.curve import Curve, at_steps
+from playbook.detectors.stats.seam import ROWS, normal, step_up, tied
 from playbook.detectors.stats.segments import Segment, overlap
 from playbook.findings import Finding, Scan
 
@@ -44,6 +45,7 @@ KINDS = (
 BEFORE, AFTER, LATER = 32, 8, 64  # rows compared
 Z = 5.0  # of the difference of the two medians
 RISE = math.log(1.03)
+STEP = math.log(1.06)  # of a step that only the fit of a few rows finds
 LARGE, LASTS = math.log(1.2), math.log(1.4)  # the latter also where it stays, as the level of other data does
 SWITCH, PLAN = math.log(1.6), 100  # a planned switch of the data stays below it, and steps to what tells of one
 NEAR_FIRST = 0.1  # relative distance to the first loss of all that counts as being back there
@@ -122,13 +124,17 @@ class Change:
 
 
 def _change(shared: Shared, seg: Segment, own: np.ndarray, pairs: Pairs | None) -> Change:
+    """The levels on both sides by their medians; where those tell nothing, by a fit to the nearest rows."""
     loss, dom = shared.loss, shared.domain
     assert loss is not None
     x_before, x_after = dom.x(loss.values[seg.before[-BEFORE:]]), dom.x(loss.values[own[:AFTER]])
     old, new = float(np.median(x_before)), float(np.median(x_after))
     # rows that go on falling: what the level would be by now, but not below the last ones of a fall that slows down
     drift = stats.slope(x_before) * len(x_before) / 2.0 if len(x_before) >= 8 else 0.0
-    quick = max(stats.diff_sigma(dom.x(loss.values[seg.before[-256:]])), 1e-4)
+    replaced = _replaced(shared, seg)
+    parts = [seg.before[-256:], *((replaced, own[: 2 * AFTER]) if len(seg.before) < BEFORE else ())]
+    changes = np.concatenate([np.diff(dom.x(loss.values[part])) for part in parts])
+    quick = max(stats.mad_sigma(changes) / math.sqrt(2.0), 1e-4)
     sigma = max(quick, stats.mad_sigma(x_before))
     expected = old + min(drift, 0.0)
     if drift < -2.0 * quick:  # a fall is no noise
@@ -144,9 +150,30 @@ def _change(shared: Shared, seg: Segment, own: np.ndarray, pairs: Pairs | None) 
         rise = max(rise, float(np.median(later)) - expected)
         z = rise / (1.25 * sigma * math.sqrt(1.0 / len(x_before) + 1.0 / len(later)))
         new = expected + rise
+    z /= tied(dom.x(loss.values[seg.before[-LATER:]]))
+    if len(x_before) < AFTER:
+        z = normal(z, len(changes) / 2.0)  # so few rows hardly tell their own scatter
+    if z <= Z or rise <= RISE:
+        rows = np.concatenate([seg.before[-ROWS:], replaced])[-ROWS:]
+        sides = [(loss.steps[part], dom.x(loss.values[part])) for part in (rows, own[:ROWS])]
+        step, sure = step_up(*sides)
+        if sure > Z and step > STEP:
+            rise, z, new = step, sure, expected + step
     if pairs is not None and pairs.same_batches and (pairs.rise > 0) == (rise > 0) and abs(pairs.z) > abs(z):
         rise, z = pairs.rise, pairs.z
     return Change(dom.value(expected), dom.value(new), rise, z, len(x_after))
+
+
+def _replaced(shared: Shared, seg: Segment) -> np.ndarray:
+    """The last rows of the dead job at steps that were trained again: what the level was there."""
+    loss = shared.loss
+    assert loss is not None
+    lo = max(0, seg.lo - BEFORE)
+    rows = lo + np.flatnonzero(shared.good[lo : seg.lo])
+    steps = loss.steps[rows]
+    own = np.flatnonzero(np.diff(steps) < 0)
+    rows = rows[own[-1] + 1 :] if len(own) else rows
+    return rows[loss.steps[rows] >= loss.steps[seg.lo]]
 
 
 def _back_at_first(
