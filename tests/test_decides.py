@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
-from playbook.engine.diagnosis import DECIDE
+from playbook.engine.diagnosis import DECIDE, Diagnosis
+from playbook.engine.value import moot
+from playbook.workflow.ingest import ingest
 from playbook.workflow.session import Session
+from playbook.workflow.verdict import word
 from tests.lab import judge
 
 NO_REASON = "nothing that was seen or told speaks for the first cause by itself"
@@ -42,3 +47,135 @@ def test_one_reason_beside_the_set_up_is_enough() -> None:
     setting = ["loss-shape=resume-drift", "precision=bf16", "task=detection", "parallelism=data"]
     seen = ["present-at-first-step=no", "lr-phase=warmup", "resume-scheduler-restored=no"]
     assert told(*setting, *seen).diagnosis().decided
+
+
+# --- one line of a log ------------------------------------------------------------------------------------------------
+
+TRACE = 'Traceback (most recent call last):\n  File "train.py", line 10, in <module>\n    main()\n'
+WAITED = "".join(
+    f"[rank{rank}]:[E1218 20:27:21.426 ProcessGroupNCCL.cpp:629] [Rank {rank}] Watchdog caught collective operation "
+    "timeout: WorkNCCL(SeqNum=8811, OpType=ALLREDUCE, Timeout(ms)=600000) ran for 600081 milliseconds before timing "
+    "out.\n"
+    for rank in range(3)
+)
+
+
+def read(folder: Path, said: str) -> tuple[Session, Diagnosis]:
+    """What is known of a job of which only the end of its output is left."""
+    file = folder / "run.log"
+    file.write_text("2026-05-01 10:00:00 INFO train: starting\n2026-05-01 10:00:09 INFO train: model ready\n" + said)
+    book = judge.library()
+    session = Session(book.book, book.tables)
+    session.observe(ingest([str(file)], book.book).evidence)
+    return session, session.diagnosis()
+
+
+SAYS_IT = {
+    "RuntimeError: CUDA error: device-side assert triggered": "token_or_embedding_mismatch",
+    "IndexError: index out of range in self": "token_or_embedding_mismatch",
+    "RuntimeError: PytorchStreamReader failed reading zip archive: failed finding central directory": (
+        "checkpoint_damaged"
+    ),
+    "_pickle.UnpicklingError: pickle data was truncated": "checkpoint_damaged",
+    "NVRM: Xid (PCI:0000:c6:00): 79, pid=1101, name=python, GPU has fallen off the bus.": "gpu_device_fault",
+    "RuntimeError: CUDA error: uncorrectable ECC error encountered": "gpu_device_fault",
+    "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 1.53 GiB.": "gpu_device_fault",
+}
+
+
+@pytest.mark.parametrize("line", SAYS_IT)
+def test_a_line_that_leaves_no_other_class_decides_alone(tmp_path: Path, line: str) -> None:
+    session, found = read(tmp_path, TRACE + line + "\n")
+    assert found.decided and found.causes[0].class_ == SAYS_IT[line]
+    assert word(session, found) == "incident"
+
+
+OPEN = {
+    "time-out": WAITED,
+    "signal 9": "  exitcode  : -9 (pid: 24711)\n",
+    "killed": "run.sh: line 28:  8156 Killed                  python3 main.py --epochs 400\n",
+    "loader killed": TRACE + "RuntimeError: DataLoader worker (pid 8123) is killed by signal: Killed.\n",
+    "address": TRACE + "RuntimeError: CUDA error: an illegal memory access was encountered\n",
+    "launch": TRACE + "RuntimeError: CUDA error: unspecified launch failure\n",
+    "blas": TRACE + "RuntimeError: CUDA error: CUBLAS_STATUS_EXECUTION_FAILED when calling `cublasSgemm(handle)`\n",
+    "a value": "../aten/src/ATen/native/cuda/Loss.cu:115: operator(): block: [0,0,0], thread: [33,0,0] Assertion "
+    "`input_val >= zero && input_val <= one` failed.\n" + TRACE
+    + "RuntimeError: CUDA error: device-side assert triggered\n",
+    "exception": TRACE + "KeyError: 'labels'\n",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("said", OPEN.values(), ids=OPEN)
+def test_a_line_that_many_causes_leave_decides_nothing(tmp_path: Path, said: str) -> None:
+    _, found = read(tmp_path, said)
+    assert not found.decided
+
+
+def test_who_sent_signal_9_is_not_known(tmp_path: Path) -> None:
+    """The kernel for want of memory, but also a scheduler, a watchdog, an operator or the launcher."""
+    _, bare = read(tmp_path, OPEN["killed"])
+    assert bare.causes[0].class_ == "host_or_input_stall" and bare.causes[0].probability < 0.6
+    _, said = read(
+        tmp_path, "slurmstepd: error: Detected 1 oom_kill event in StepId=129.0. Some tasks were OOM Killed.\n"
+    )
+    assert said.decided and said.causes[0].id == "host-memory-leak"
+
+
+def test_one_line_with_nothing_wrong_beside_it_decides_nothing(tmp_path: Path) -> None:
+    """Without a symptom it may be of another job, or have been mended by what came after."""
+    session, _ = read(tmp_path, "RuntimeError: CUDA error: device-side assert triggered\n")
+    session.retract("loss-shape")
+    assert not session.diagnosis().decided
+
+
+FULL = [
+    "OSError: [Errno 28] No space left on device: '/scratch/ckpt/step_4000/model.pt'",
+    "OSError: [Errno 122] Disk quota exceeded: '/home/u/ckpt/optimizer.pt'",
+    "OSError: [Errno 116] Stale file handle: '/mnt/nfs/data/shard_0012.tar'",
+    "OSError: [Errno 5] Input/output error: '/mnt/lustre/data/shard_0012.tar'",
+]
+
+
+@pytest.mark.parametrize("line", FULL)
+def test_errors_of_the_file_system_lead_to_it(tmp_path: Path, line: str) -> None:
+    _, found = read(tmp_path, TRACE + line + "\n")
+    assert found.causes[0].id == "filesystem-stall" and "relieve-the-file-system" in found.fixes
+
+
+def test_full_shared_memory_is_no_full_disk(tmp_path: Path) -> None:
+    said = "node01:411:430 [0] NCCL WARN Error: failed to extend /dev/shm/nccl-fDg9jh to 33030532 bytes, error: "
+    session, _ = read(tmp_path, said + "No space left on device (28)\n")
+    assert "storage-errors" not in {e.signal for e in session.evidence}
+
+
+DIED = {
+    "[rank3]: KeyError: 'labels'": "python-error",
+    "[rank3]: torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 1.53 GiB.": "oom",
+    "[rank3]: IndexError: index out of range in self": "python-error",
+    "[rank3]: RuntimeError: CUDA error: device-side assert triggered": "cuda-assert",
+}
+
+
+@pytest.mark.parametrize("line", DIED)
+@pytest.mark.parametrize("late", [False, True])
+def test_what_one_rank_died_of_stands_above_the_time_out_of_those_that_waited(
+    tmp_path: Path, line: str, late: bool
+) -> None:
+    died = TRACE + line + "\n"
+    session, found = read(tmp_path, WAITED + died if late else died + WAITED)
+    assert {e.signal: e.state for e in session.evidence}["crash-tail"] == DIED[line]
+    assert found.causes[0].class_ != "collective_desync", "that the others waited is no news any more"
+
+
+def test_a_rank_that_lost_another_one_died_of_nothing_of_its_own(tmp_path: Path) -> None:
+    lost = TRACE + "RuntimeError: [gloo/transport/tcp/pair.cc:534] Connection closed by peer [10.0.0.12]:43211\n"
+    session, _ = read(tmp_path, lost + TRACE + "KeyError: 'labels'\n")
+    (tail,) = (e for e in session.evidence if e.signal == "crash-tail")
+    assert tail.because == "KeyError: 'labels'"
+
+
+def test_how_a_run_ended_is_not_asked_of_one_that_goes_on() -> None:
+    book = judge.library()
+    for shape, asked in (("plateau", False), ("slow-climb", False), ("hang-or-crash", True)):
+        session = told(f"loss-shape={shape}")
+        assert ("crash-tail" not in moot(book.tables, session.diagnosis(explained=False).belief.used)) is asked

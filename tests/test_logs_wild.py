@@ -187,7 +187,7 @@ SAID = {
     "free(): invalid pointer": ("crash-tail", "segfault"),
     "Memory access fault by GPU node-2 (Agent handle: 0x55) on address 0x7f. Reason: Unknown.": (
         "crash-tail",
-        "cuda-assert",
+        "cuda-fault",
     ),
     "RuntimeError: NPU out of memory. Tried to allocate 2.00 GiB (NPU 0; 60.97 GiB total capacity)": (
         "crash-tail",

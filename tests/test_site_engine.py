@@ -23,6 +23,7 @@ WHY = {
     "": "",
     "the book has no causes": "noCauses",
     "too little is known": "tooLittle",
+    "whether there is a fault at all is not sure": "weakSymptom",
     "nothing in the book explains this evidence well": "nothingExplains",
     "several causes explain the evidence": "several",
     "nothing that is left to look at would decide it": "nothingLeft",

@@ -93,3 +93,39 @@ def test_unsure_whether_it_is_unknown_is_unknown() -> None:
     session = Session(LIBRARY.book, LIBRARY.tables)
     session.answer("precision", "unknown?")
     assert session.evidence == () and "precision" in session.closed
+
+
+WEAK = [
+    Evidence("loss-shape", "resume-drift", "metrics", confidence=0.6),
+    Evidence("begins-at-resume", "yes", "metrics"),
+    Evidence("resume-optimizer-restored", "no", "log"),
+    Evidence("loss-jump-size-at-resume", "slow-return", "metrics"),
+    Evidence("change-point", "resume", "metrics"),
+]
+
+
+def test_no_cause_is_decided_of_a_symptom_that_is_not_sure() -> None:
+    weak = Session(LIBRARY.book, LIBRARY.tables)
+    weak.observe([e for e in WEAK if LIBRARY.tables.column(e.signal, e.state) is not None])
+    found = weak.diagnosis()
+    assert (found.decided, word(weak, found)) == (False, "undecided")
+    assert found.why_undecided == "whether there is a fault at all is not sure"
+    weak.answer("loss-shape", "resume-drift")
+    found = weak.diagnosis()
+    assert word(weak, found) == "incident" and found.why_undecided != "whether there is a fault at all is not sure"
+
+
+@pytest.mark.parametrize(("shape", "expected"), [(None, "incident"), ("healthy", "undecided")])
+def test_the_word_of_a_verdict_goes_with_whether_a_cause_is_decided(shape: str | None, expected: str) -> None:
+    session = Session(LIBRARY.book, LIBRARY.tables)
+    if shape is not None:
+        session.observe([Evidence("loss-shape", shape, "metrics", confidence=0.8)])
+    for signal, state in (
+        ("gpu-errors", "ecc"),
+        ("xid-code", "memory"),
+        ("gpu-selftest", "fails"),
+        ("fault-follows-node", "yes"),
+    ):
+        session.answer(signal, state)
+    found = session.diagnosis()
+    assert (found.decided, word(session, found)) == (expected == "incident", expected)

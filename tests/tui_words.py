@@ -34,6 +34,7 @@ BY_NAME = (
     "too little is known", "the book has no causes", "nothing in the book explains this evidence well",
     "the evidence contradicts itself: one answer may be wrong, or two faults meet",
     "nothing that was seen or told speaks for the first cause by itself",
+    "whether there is a fault at all is not sure",
     "several causes explain the evidence", "nothing that is left to look at would decide it", "shows", "expects",
     "excludes", "mistaken", "mistaken-signal", "couple", "treats", "tests", "answers", "truth", "about",
     "Answer with this outcome", "On this page", "In the curve", "In a list", "Everywhere", "Choose", "Next pane",

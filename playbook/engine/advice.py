@@ -63,8 +63,8 @@ def first_aid(book: Book, shape: str | None, tables: Tables, belief: Belief, siz
     What an observation calls for by itself (one bad rank: isolate it) comes before all, whatever the symptom; then what
     treats a likely cause too; then what only looks and keeps, for it can be regretted by nobody and the next restart
     overwrites it; then what changes the run. Within these the expected loss decides: what the aid averts, times how
-    often it does (and times the chance of the one cause that it is against), against what it costs. On a thousand GPUs an hour of waiting outweighs a risk that one node would
-    not take.
+    often it does (and times the chance of the one cause that it is against), against what it costs. On a thousand GPUs
+    an hour of waiting outweighs a risk that one node would not take.
     """
     share = dict(zip(tables.causes, belief.marginal, strict=True))
     seen = {e.signal: e.state for e in belief.used}

@@ -14,6 +14,7 @@ from playbook.engine import explain
 from playbook.engine.advice import first_aid, repairs
 from playbook.engine.belief import Belief, posterior
 from playbook.engine.explain import Reason, RuledOut, Tipping
+from playbook.engine.observe import HEALTHY
 from playbook.engine.precedents import TELLERS
 from playbook.engine.tables import SHAPE, Tables
 from playbook.engine.trial import Trial, trial
@@ -25,6 +26,11 @@ from playbook.knowledge.loader import Book
 # here were set by what was right among told cases: a verdict should be right nineteen times of twenty.
 DECIDE = 0.85
 DECIDE_EVIDENCE = 3
+# Less than that may do where one line of a log says it: no other class comes near, nor what is not in the book.
+ALONE = 30.0
+# Symptoms are called an incident only when the detector is this sure: warnings on healthy runs cost trust. A weaker one
+# decides nothing, and neither does what is told beside a curve that looks healthy.
+INCIDENT = 0.7
 # What rests on one line of a log has to be surer than what several observations come to.
 DECIDE_ON_A_LINE = 0.9
 # What speaks against the leading cause may come to this share of what speaks for it. Answers that contradict each other
@@ -132,7 +138,7 @@ def diagnose(
 def _healthy(book: Book, tables: Tables, belief: Belief) -> bool:
     """The curve was judged healthy and nothing that was told speaks of a fault."""
     shape = next((e for e in belief.used if e.signal == SHAPE), None)
-    if shape is None or shape.state != "healthy":
+    if shape is None or shape.state != HEALTHY:
         return False
     return not any(tells_of_a_fault(book, tables, e) for e in belief.used if e.source in TELLERS)
 
@@ -173,6 +179,15 @@ def precedents_of(diagnosis: Diagnosis, tables: Tables, most: int = 3) -> list[t
     return sorted(found, key=lambda row: (-row[1], row[0]))[:most]
 
 
+def _says_it_alone(tables: Tables, ranked: tuple[Ranked, ...], belief: Belief) -> bool:
+    """Whether one line of a log tells the first class from all others, and something is wrong beside that line."""
+    if all(e.signal != SHAPE for e in belief.used):
+        return False
+    others = max([belief.unknown, *(r.probability for r in ranked[1:2])])
+    alone = explain.rests_on_a_line(belief, tables.index(ranked[0].id))
+    return alone and ranked[0].probability >= ALONE * others
+
+
 def _certain(ranked: tuple[Ranked, ...]) -> bool:
     return bool(ranked) and ranked[0].probability >= CERTAIN
 
@@ -188,8 +203,10 @@ def _decide(
 ) -> tuple[bool, str]:
     if not ranked:
         return False, "the book has no causes"
-    if len({e.signal for e in belief.used} - {SHAPE}) < DECIDE_EVIDENCE:
+    if len({e.signal for e in belief.used} - {SHAPE}) < DECIDE_EVIDENCE and not _says_it_alone(tables, ranked, belief):
         return False, "too little is known"
+    if any(e.signal == SHAPE and (e.confidence < INCIDENT or e.state == HEALTHY) for e in belief.used):
+        return False, "whether there is a fault at all is not sure"
     if belief.unknown > ranked[0].probability:
         return False, "nothing in the book explains this evidence well"
     bar = DECIDE_ON_A_LINE if explain.rests_on_a_line(belief, tables.index(ranked[0].id)) else DECIDE

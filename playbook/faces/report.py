@@ -76,6 +76,8 @@ def _print_verdict(known: str, found: Ingested, session: Session, out: Console, 
     style = _VERDICT[known]
     if trouble is None:
         text = w.healthy(noted(session)) if known == "healthy" else w("undecided: not enough evidence")
+        if known == "incident":
+            text = w("incident: a cause is decided, though no curve shows it")
         if known == "undecided" and found.verdict == "healthy":
             text = w("undecided: the files show nothing, what was told speaks of a fault")
         out.print(f"[{style}]{text}[/]")

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from playbook import detectors, readers
+from playbook.engine.diagnosis import INCIDENT
 from playbook.engine.observe import flatten, lookup, observe
 from playbook.engine.tables import SHAPE
 from playbook.engine.value import RunSize
@@ -16,8 +17,6 @@ from playbook.series import Run
 from playbook.workflow.ending import with_end
 from playbook.workflow.preflight.recipe import Recipe, settings_of
 
-# Symptoms that are called an incident only when the detector is this sure: warnings on healthy runs cost trust.
-INCIDENT = 0.7
 _GPU_KEYS = ("world_size", "num_gpus", "n_gpus", "gpus")
 # Kinds of events that readers write only for what is not in order, whether or not the book has a signal for it.
 _FAULTS = frozenset(

@@ -18,7 +18,10 @@ NOTABLE = frozenset({"lr-leaves-schedule"})
 
 
 def word(session: Session, diagnosis: Diagnosis, found: Ingested | None = None) -> str:
-    """incident | healthy | undecided. Whoever tells of a fault is not answered that a curve looks healthy."""
+    """incident | healthy | undecided. Whoever tells of a fault is not answered that a curve looks healthy; and where a
+    cause is decided there is an incident, though no curve shows it."""
+    if diagnosis.decided and not diagnosis.healthy:
+        return "incident"
     known = session.evidence
     shape = next((e for e in known if e.signal == SHAPE), None)
     if shape is None:

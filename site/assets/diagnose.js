@@ -225,7 +225,7 @@
     return [el(heading, {}, title), list];
   }
 
-  const WHY = ["tooLittle", "nothingExplains", "several", "noReason", "contradicts", "nothingLeft"];
+  const WHY = ["tooLittle", "weakSymptom", "nothingExplains", "several", "noReason", "contradicts", "nothingLeft"];
 
   function showVerdict(d) {
     verdict.replaceChildren();

@@ -414,6 +414,7 @@
     const { k } = tables;
     if (!ranked.length) return [false, "noCauses"];
     if (belief.used.filter((e) => e.signal !== k.shape).length < k.decideEvidence) return [false, "tooLittle"];
+    if (belief.used.some((e) => e.signal === k.shape && (e.confidence < k.incident || e.state === "healthy"))) return [false, "weakSymptom"];
     if (belief.unknown > ranked[0].probability) return [false, "nothingExplains"];
     if (ranked[0].probability < k.decide) return [false, plan.length ? "several" : "nothingLeft"];
     if (!hasReason(tables, belief, ranked[0].index)) return [false, "noReason"];
