@@ -179,3 +179,14 @@ def test_how_a_run_ended_is_not_asked_of_one_that_goes_on() -> None:
     for shape, asked in (("plateau", False), ("slow-climb", False), ("hang-or-crash", True)):
         session = told(f"loss-shape={shape}")
         assert ("crash-tail" not in moot(book.tables, session.diagnosis(explained=False).belief.used)) is asked
+
+
+def test_after_a_resume_it_is_asked_what_was_restored() -> None:
+    session = told("loss-shape=resume-drift", "begins-at-resume=yes")
+    for _ in range(20):
+        option = session.diagnosis(explained=False).next
+        if option is None:
+            break
+        session.answer(option.signal, "unknown")
+    kept = ("scheduler", "optimizer", "sampler")
+    assert {f"resume-{name}-restored" for name in kept} <= session.closed
