@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import io
 import json
 from dataclasses import replace
 from pathlib import Path
@@ -10,15 +11,21 @@ from typing import Any
 
 import numpy as np
 import pytest
+from rich.console import Console
 
 from playbook import places
 from playbook.engine.belief import posterior
+from playbook.engine.diagnosis import PRECEDENT_NAMED, PRECEDENTS_NAMED, named_precedents
 from playbook.engine.precedents import GRAPH, PRECEDENTS, Precedents, pool
 from playbook.engine.tables import Tables, compile_book
+from playbook.faces.report import print_diagnosis
+from playbook.faces.words import words
 from playbook.findings import Evidence
 from playbook.knowledge.lint import precedents_fit
 from playbook.knowledge.loader import Book, load
+from playbook.knowledge.overlay import translate
 from playbook.workflow.cases import CaseFile
+from playbook.workflow.session import Session
 from playbook.workflow.upkeep import fit
 from playbook.workflow.upkeep import precedents as learning
 from playbook.workflow.upkeep.learn import class_of
@@ -223,3 +230,22 @@ def test_precedents_judge_reports_that_they_have_not_seen(real_book: Book, monke
     p = found.probabilities(learning.inputs(real_book, held, found.features))
     right = [class_of(real_book, case.causes[0]) == found.classes[k] for case, k in zip(held, p.argmax(1), strict=True)]
     assert np.mean(right) > 0.48
+
+
+def test_classes_are_shown_by_their_titles(real_book: Book) -> None:
+    titles = [real_book.class_title(name) for name in real_book.classes]
+    assert len(set(titles)) == len(titles) and all(5 < len(t) <= 40 and "_" not in t for t in titles)
+    assert not [t for t in titles if "," in t], "a comma stands between the classes of a line"
+    assert Book().class_title("their_own") == "their own"
+    session = Session(real_book, compile_book(real_book))
+    for signal, state in (("loss-shape", "resume-drift"), ("resume-optimizer-restored", "no")):
+        session.answer(signal, state)
+    found = session.diagnosis()
+    named = named_precedents(found, session.tables)
+    assert 0 < len(named) <= PRECEDENTS_NAMED and all(p >= PRECEDENT_NAMED for _, p in named)
+    for code in ("en", "zh"):
+        session.book, out = translate(real_book, code), io.StringIO()
+        print_diagnosis(session, found, Console(file=out, width=200), words(code))
+        shown = out.getvalue()
+        assert not any(name in shown for name, _ in named if "_" in name)
+        assert all(f"{session.book.class_title(name)} {p:.0%}" in shown for name, p in named)

@@ -43,6 +43,8 @@ UNUSUAL = 0.2
 # by chance; at CERTAIN it ends. A check is what the book links to the leading cause or to one of its nearest RIVALS.
 CERTAIN = 0.99
 RIVALS = 2
+# Of the classes that published incidents tell, so many are named at most, and those from this probability on.
+PRECEDENTS_NAMED, PRECEDENT_NAMED = 3, 0.05
 # Bits, and bits per minute, below which asking on is idle.
 IDLE_GAIN = 0.01
 IDLE_RATE = 0.0003
@@ -170,13 +172,18 @@ def _rank(book: Book, tables: Tables, belief: Belief, weighed: explain.Weighed |
     return tuple(sorted(ranked, key=lambda r: (-round(r.probability, TIE), r.id)))
 
 
-def precedents_of(diagnosis: Diagnosis, tables: Tables, most: int = 3) -> list[tuple[str, float]]:
+def precedents_of(diagnosis: Diagnosis, tables: Tables, most: int = PRECEDENTS_NAMED) -> list[tuple[str, float]]:
     """(class, probability): what published incidents that tell the same were; most probable first."""
     judged = diagnosis.belief.judged
     if judged is None or diagnosis.healthy:
         return []
     found = [(name, float(p)) for name, p in zip(tables.classes, judged, strict=True) if p > 0]
     return sorted(found, key=lambda row: (-row[1], row[0]))[:most]
+
+
+def named_precedents(diagnosis: Diagnosis, tables: Tables) -> list[tuple[str, float]]:
+    """Those of `precedents_of` that are worth telling."""
+    return [row for row in precedents_of(diagnosis, tables) if row[1] >= PRECEDENT_NAMED]
 
 
 def _says_it_alone(tables: Tables, ranked: tuple[Ranked, ...], belief: Belief) -> bool:

@@ -124,7 +124,8 @@ def diagnose_document(
             for r in diagnosis.causes
         ],
         "precedents": [
-            {"class": name, "probability": round(p, 6)} for name, p in precedents_of(diagnosis, session.tables)
+            {"class": name, "title": session.book.class_title(name), "probability": round(p, 6)}
+            for name, p in precedents_of(diagnosis, session.tables)
         ],
         "not_in_the_book": round(diagnosis.unknown, 6),
         "coupled": [{"ids": [a, b], "probability": round(p, 6)} for a, b, p in diagnosis.coupled],

@@ -12,7 +12,7 @@ from rich.panel import Panel
 from rich.table import Table
 from rich.text import Text
 
-from playbook.engine.diagnosis import Diagnosis, Ranked, precedents_of
+from playbook.engine.diagnosis import Diagnosis, Ranked, named_precedents
 from playbook.engine.trial import Trial
 from playbook.engine.value import Option
 from playbook.faces.words import ENGLISH, Words
@@ -182,7 +182,8 @@ def print_diagnosis(
 
 def _print_precedents(session: Session, diagnosis: Diagnosis, out: Console, w: Words) -> None:
     """What published incidents that tell the same were; nothing where nothing was told."""
-    named = [f"{name} {p:.0%}" for name, p in precedents_of(diagnosis, session.tables) if p >= 0.05]
+    found = named_precedents(diagnosis, session.tables)
+    named = [f"{session.book.class_title(name)} {p:.0%}" for name, p in found]
     if named:
         out.print(f"[dim]{w.lead('Published incidents that tell the same')}{escape(w.comma.join(named))}[/]")
         out.print()

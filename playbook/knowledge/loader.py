@@ -104,7 +104,7 @@ class Book:
     """All entries by kind and id, with the file each came from.
 
     sources   key of `sources.yaml` -> title, url and so on; `ledger` row of a source document -> what it says
-    classes   class of causes -> how many published incidents, what it means
+    classes   class of causes -> its title, how many published incidents, what it means
     learned   {"counts": class -> signal -> outcome -> incidents, "cases": those that were counted}
     opinions  signal -> class -> outcome -> share
     precedents  a network as `knowledge fit` writes it (`engine/precedents.py`); empty where no pack has one
@@ -141,6 +141,12 @@ class Book:
     @property
     def causes(self) -> dict[str, Any]:
         return self.entries["causes"]
+
+    def class_title(self, name: str) -> str:
+        """What people call a class of causes; its name in words where the book has no title for it."""
+        info = self.classes.get(name)
+        title = info.get("title") if isinstance(info, dict) else None
+        return str(title or name.replace("_", " "))
 
     @property
     def fixes(self) -> dict[str, Any]:

@@ -18,6 +18,7 @@ from playbook.knowledge.entries import Cause, Command, Entry
 from playbook.knowledge.loader import Book, parse_yaml
 
 FILE = "phrases.yaml"
+CLASS_TEXTS = ("title", "meaning")  # of a row of `classes.yaml`
 _PART = re.compile(r"^\((\d+) of (\d+)\) ")
 _WORD = re.compile(r"[A-Za-z]{3}")  # without a word there is nothing to translate: 0.0, {"a": 1}
 # How a language puts the number of a part before a fact.
@@ -35,9 +36,8 @@ class Phrases:
     classes: Mapping[str, str] = field(default_factory=dict)
 
     def class_(self, info: dict[str, Any]) -> dict[str, Any]:
-        """A row of `classes.yaml` with its meaning in words of the language."""
-        other = self.classes.get(str(info.get("meaning", "")))
-        return {**info, "meaning": other} if other else info
+        """A row of `classes.yaml` with its title and meaning in words of the language."""
+        return info | {key: self.classes[str(info[key])] for key in CLASS_TEXTS if str(info.get(key)) in self.classes}
 
     def fact(self, text: str) -> str:
         """A row of the ledger; one that is not translated stays English."""
@@ -117,9 +117,10 @@ def check(book: Book, code: str) -> Iterator[Problem]:
     facts = {_PART.sub("", text) for text in book.ledger.values()}
     all_owe = all(folder in homes for folder in book.folders if (folder / "ledger.yaml").is_file())
     said["ledger"], owed["ledger"] = facts, facts if all_owe else set()
-    meanings = {str(info["meaning"]) for info in book.classes.values() if isinstance(info, dict) and "meaning" in info}
+    rows = [info for info in book.classes.values() if isinstance(info, dict)]
+    texts = {str(info[key]) for info in rows for key in CLASS_TEXTS if key in info}
     all_owe = all(folder in homes for folder in book.folders if (folder / "classes.yaml").is_file())
-    said["classes"], owed["classes"] = meanings, meanings if all_owe else set()
+    said["classes"], owed["classes"] = texts, texts if all_owe else set()
     for name in ("expect", "ledger", "remarks", "classes"):
         texts, must, known = said[name], owed[name], getattr(phrases, name)
         for text in sorted(must - known.keys()):

@@ -209,14 +209,15 @@
     if (told.length) side.append(el("p", { class: "dim" }, `${say.precedents}: `, ...told));
   }
 
-  // Classes by what published incidents that tell the same were; each by its most probable form.
+  // Classes by what published incidents that tell the same were; each leads to its most probable form.
   function precedentLinks(d) {
     const found = d.belief.judged
       .map((p, c) => [p, d.causes.find((row) => row.class === tables.classes[c])])
-      .filter(([p, row]) => p >= 0.05 && row)
+      .filter(([p, row]) => p >= tables.k.precedentNamed && row)
       .sort((a, b) => b[0] - a[0])
-      .slice(0, 3);
-    return found.flatMap(([p, row], place) => [place ? ", " : "", causeLink(row.id), ` ${percent(p)}`]);
+      .slice(0, tables.k.precedentsNamed);
+    const link = (row) => el("a", { href: `${up}causes/${row.id}.html` }, texts.classes[row.class]);
+    return found.flatMap(([p, row], place) => [place ? ", " : "", link(row), ` ${percent(p)}`]);
   }
 
   function links(title, ids, heading = "h3") {

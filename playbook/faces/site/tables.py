@@ -69,6 +69,8 @@ def constants() -> dict[str, Any]:
         "poolGraph": precedents.GRAPH,
         "poolPrecedents": precedents.PRECEDENTS,
         "poolLeast": precedents.LEAST,
+        "precedentsNamed": diagnosis.PRECEDENTS_NAMED,
+        "precedentNamed": diagnosis.PRECEDENT_NAMED,
         "tellers": list(precedents.TELLERS),
         "gpus": value.RunSize().gpus,
         "stepSeconds": value.RunSize().step_seconds,
@@ -224,6 +226,7 @@ def texts(shelf: Shelf) -> dict[str, Any]:
         "causes": {
             name: [book.causes[name].title, shelf.layer_word(book.causes[name].layer)] for name in tables.causes
         },
+        "classes": {name: book.class_title(name) for name in tables.classes},
         "fixes": {f.id: f.title for f in book.fixes.values()},
         "symptoms": {s.id: s.title for s in book.symptoms.values()},
     }

@@ -96,9 +96,10 @@ class Explain(ListPage):
 
     def _lines(self, desk: Desk, ranked: Ranked) -> list[Content | None]:
         d = desk.diagnosis
+        kind = desk.session.book.class_title(ranked.class_)
         lines: list[Content | None] = [
             Content.styled(ranked.title, "bold"),
-            Content.styled(f"{percent(ranked.probability)} · {ranked.layer} / {ranked.class_}", "$foreground-muted"),
+            Content.styled(f"{percent(ranked.probability)} · {ranked.layer} / {kind}", "$foreground-muted"),
         ]
         lines += self._reasons(desk, self.w("For"), ranked.pro, "$success", "+")
         lines += self._reasons(desk, self.w("Against"), ranked.con, "$error", "-")
