@@ -18,8 +18,7 @@ def main() -> None:
 
                 sys.stdout.write(text())
                 return
-            arguments = ["--help"]
-        if not arguments:
+        elif not arguments:
             _open_terminal()
     from playbook.faces.cli import main as run
 

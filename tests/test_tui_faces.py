@@ -188,8 +188,13 @@ def test_without_a_terminal_it_says_what_to_do() -> None:
     assert done.returncode == 2 and "needs a terminal" in done.stderr and done.stderr.count("\n") == 1
     done = playbook("--plain", "ingest", "x")
     assert done.returncode == 2 and "without a command" in done.stderr
-    done = playbook("tui", "--lang", "xx", "--plain")
-    assert done.returncode == 2 and "no such language" in done.stderr
+
+
+@pytest.mark.parametrize("arguments", [["tui", "--lang", "xx", "--plain"], ["--lang", "xx"], ["--lang=xx"], []])
+def test_a_language_that_the_book_does_not_have_is_refused(arguments: list[str]) -> None:
+    more = {} if arguments else {"env": {**os.environ, "PLAYBOOK_LANG": "xx"}}
+    done = playbook(*arguments, **more)
+    assert done.returncode == 2 and "no such language" in done.stderr and not done.stdout
 
 
 def test_playbook_alone_on_a_terminal_opens_it(tmp_path: Path) -> None:

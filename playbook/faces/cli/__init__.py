@@ -80,7 +80,9 @@ def playbook(ctx: click.Context, plain: bool, serve: bool, port: int | None, lan
         return None
     from playbook.faces.cli.tui import open_terminal
     from playbook.faces.tui import Options
+    from playbook.faces.words import words
 
+    words(lang)  # refuses a language that the book does not have
     if not (plain or serve) and not (sys.stdin.isatty() and sys.stdout.isatty()):
         click.echo(ctx.get_help())
         return 0
