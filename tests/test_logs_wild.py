@@ -88,6 +88,11 @@ def test_a_sentence_of_an_error_is_no_table(tmp_path: Path, real_book: Book) -> 
     assert got.run.files[0].format == "text_log" and states(got)["gpu-errors"] == "ecc"
 
 
+@pytest.mark.parametrize("line", ["IndexError: index out of range in self", "KeyError: 'loss' not found at step 3"])
+def test_one_line_of_an_error_is_no_empty_table(tmp_path: Path, real_book: Book, line: str) -> None:
+    assert seen(tmp_path, real_book, line + "\n").run.files[0].format == "text_log"
+
+
 def test_overflows_without_a_row_between_are_no_steady_scale(tmp_path: Path, real_book: Book) -> None:
     said = "".join(
         f"Gradient overflow.  Skipping step, loss scaler 0 reducing loss scale to {2.0**n}\n" for n in range(9, -1, -1)

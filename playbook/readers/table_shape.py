@@ -141,8 +141,8 @@ def _with(delimiter: str, numbered: list[tuple[int, str]], comment: tuple[int, s
         return None
     names = column_names(head, path)
     telling = [name for name in names if wanted(name, {})] or step_names(names) or epoch_name(names)
-    if delimiter == " " and not telling:
-        return None
+    if delimiter == " " and (not telling or (not rows and any(name.endswith((":", ".")) for name in head))):
+        return None  # one line that ends a word with a colon is a sentence
     if not all(_is_name(name) for name in head):
         return None
     mixed = [cells for cells in fitting if not _plain(cells)]
