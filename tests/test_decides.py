@@ -76,7 +76,6 @@ SAYS_IT = {
     "RuntimeError: PytorchStreamReader failed reading zip archive: failed finding central directory": (
         "checkpoint_damaged"
     ),
-    "_pickle.UnpicklingError: pickle data was truncated": "checkpoint_damaged",
     "NVRM: Xid (PCI:0000:c6:00): 79, pid=1101, name=python, GPU has fallen off the bus.": "gpu_device_fault",
     "RuntimeError: CUDA error: uncorrectable ECC error encountered": "gpu_device_fault",
     "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 1.53 GiB.": "gpu_device_fault",
@@ -101,6 +100,7 @@ OPEN = {
     "a value": "../aten/src/ATen/native/cuda/Loss.cu:115: operator(): block: [0,0,0], thread: [33,0,0] Assertion "
     "`input_val >= zero && input_val <= one` failed.\n" + TRACE
     + "RuntimeError: CUDA error: device-side assert triggered\n",
+    "a pickle": TRACE + "_pickle.UnpicklingError: pickle data was truncated\n",
     "exception": TRACE + "KeyError: 'labels'\n",
 }  # fmt: skip
 
