@@ -190,3 +190,19 @@ def test_after_a_resume_it_is_asked_what_was_restored() -> None:
         session.answer(option.signal, "unknown")
     kept = ("scheduler", "optimizer", "sampler")
     assert {f"resume-{name}-restored" for name in kept} <= session.closed
+
+
+CAUGHT = {
+    "a tracker": "wandb: ERROR OSError: [Errno 28] No space left on device: '/home/u/.cache/wandb/x'",
+    "an evaluation": "WARNING eval: skipped a sample, IndexError: index out of range in self",
+    "a data set": "WARNING data: part-0012.tar: checksum mismatch, loading it again",
+    "a start": "ERROR loader: _pickle.UnpicklingError: pickle data was truncated",
+}
+
+
+@pytest.mark.parametrize("line", CAUGHT.values(), ids=CAUGHT)
+def test_a_line_beside_a_curve_that_goes_on_well_is_no_incident(tmp_path: Path, line: str) -> None:
+    rows = "".join(f'{{"step": {n}, "loss": {2.5 - n / 300 + 0.01 * (n % 7):.4f}}}\n' for n in range(1, 201))
+    (tmp_path / "metrics.jsonl").write_text(rows)
+    (tmp_path / "run.log").write_text(f"2026-05-01 10:00:00 INFO train: starting\n{line}\n" + "INFO train: on\n" * 90)
+    assert ingest([str(tmp_path)], judge.library().book).verdict == "healthy"
