@@ -24,6 +24,7 @@ class Finding:
     because     one sentence with the numbers, for people
     step        where it begins; `last_step` where it ends (None: not over, or one point)
     numbers     the measured values, finite floats
+    remark      what to do about it where it is no fault by itself and worth a look all the same
     """
 
     detector: str
@@ -37,6 +38,7 @@ class Finding:
     ranks: tuple[int, ...] = ()
     numbers: dict[str, float] = field(default_factory=dict)
     origin: Origin | None = None
+    remark: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +55,8 @@ class Scan:
 class Evidence:
     """The state of one signal in one incident.
 
-    `likelihood` weighs unsure evidence: {outcome: weight in 0..1}; None means `state` is certain.
+    `likelihood` weighs unsure evidence: {outcome: weight in 0..1}; None means `state` is certain. `remark` is that of
+    the finding.
     """
 
     signal: str
@@ -65,3 +68,4 @@ class Evidence:
     confidence: float = 1.0
     origin: Origin | None = None
     likelihood: tuple[tuple[str, float], ...] | None = None
+    remark: str = ""

@@ -3,7 +3,9 @@
 What it sees
     Tokens, samples or iterations a second (or the step time, turned round): `drops` where the speed falls by a
     fifth and more against its level before and is still low at the end, where it leaves its level and declines by
-    three tenths, or where rows that take a multiple of the usual time set in and cost a fifth; `steady` otherwise.
+    three tenths, or where rows that take a multiple of the usual time set in and cost a fifth (at even distances, as
+    saves and evaluations come: where they double the time); `steady` otherwise. Pauses all along that take three
+    tenths of the time are no drop: they are told with their period, and what to do.
     Where the time spent waiting for data was logged, `data-bound` or `data-fast`: its share of the step in the last
     rows, or its rise where the speed falls.
 Why it matters
@@ -46,11 +48,18 @@ DECLINE, FALLING = math.log(0.7), -0.6  # of the level at the start, and Kendall
 AT_LEVEL = 0.15  # share of a decline that the first tenth may have: a running average falls most at first
 STALL, SOME, NONE = 2.0, 0.08, 0.03  # times the usual time; share of such rows behind the change and before it
 COST, STALLS = 0.2, 10  # of the usual time that they cost on the average, and how many there must be
+DOUBLED = 1.0  # what they cost where they come evenly, if a row is but one step of many
 MORE = 1.5  # times the time that was spent waiting for data before
 LOADERS = ("num_workers", "dataloader_num_workers", "num_data_workers", "workers_per_gpu", "data_workers")
 # a unit in a name, and the timer of Megatron, which prints milliseconds
 _MILLISECONDS = re.compile(r"(?i)(?:^|[^a-z])(?:ms|msecs?|milliseconds?)(?:[^a-z]|$)|batch.generator")
+PAUSES, TAKEN, AT_LEAST = 5, 0.3, 0.1  # how many; their share of the time logged, and if a row is but one step of many
 REGULAR = 0.7  # of the gaps that are the usual one: evaluations, checkpoints
+EVEN = (
+    "see what runs at that distance: an evaluation or a save can be made rarer, smaller or asynchronous; if it is "
+    "neither, watch the loader and the file system there"
+)
+UNEVEN = "log the time spent waiting for data beside the step time, and watch the loader and the file system there"
 
 
 def look(shared: Shared) -> Scan:
@@ -70,6 +79,8 @@ def look(shared: Shared) -> Scan:
     waits = _waits(shared) or _waits_more(shared, found)
     if found is not None:
         return answer(NAME, [found, *waits], "")
+    if pauses := _pauses(curve, index, x):
+        return answer(NAME, [pauses, *waits], "")
     middle = stats.number(float(np.median(curve.values[index])))
     text = f"{curve.metric} stays at its level (median {middle}, {stats.rows(len(index))})"
     return answer(NAME, [finding(NAME, "steady", curve, int(index[-1]), text, 0.85), *waits], "")
@@ -224,17 +235,17 @@ def _stalls(curve: Curve, index: np.ndarray, x: np.ndarray) -> Finding | None:
     slow = x < usual - math.log(STALL)
     if slow.mean() < SOME / 10:
         return None
-    took = np.exp(np.clip(usual - x, -3.0, 3.0))
     rest = np.cumsum(slow - slow.mean())
     begin = int(np.argmin(rest)) + 1 if rest.min() < 0 else 0
+    period = _period(slow[begin:])
+    took = np.exp(np.clip(usual - x, -3.0, 7.0 if period else 3.0))
     last = slow[-max(1, (len(slow) - begin) // 3) :]
-    many = int(slow[begin:].sum()) >= STALLS and begin >= 2 * STALLS
-    if not many or slow[begin:].mean() < SOME or slow[:begin].mean() > NONE or last.mean() < SOME / 2:
+    often = 0.5 / period if period else SOME
+    many = int(slow[begin:].sum()) >= STALLS and begin >= max(2 * STALLS, 3 * period)
+    if not many or slow[begin:].mean() < often or slow[:begin].mean() > often * NONE / SOME or last.mean() < often / 2:
         return None
-    gaps = np.diff(np.flatnonzero(slow[begin:]))
     cost = float(took[begin:].mean() - np.mean(took[:begin]))
-    even = float(np.mean(np.abs(gaps - np.median(gaps)) <= 1)) > REGULAR and float(np.median(gaps)) > 2.0
-    if cost < COST or even:
+    if cost < (DOUBLED * curve.spacing if period else COST):
         return None
     row = int(index[begin])
     text = (
@@ -244,3 +255,42 @@ def _stalls(curve: Curve, index: np.ndarray, x: np.ndarray) -> Finding | None:
     text += f", from step {int(curve.steps[row])} on; a row takes {cost:.0%} longer on the average"
     numbers = {"share_of_rows": float(slow[begin:].mean()), "share_lost": cost / (1.0 + cost)}
     return finding(NAME, "drops", curve, row, text, 0.75, numbers=numbers)
+
+
+def _pauses(curve: Curve, index: np.ndarray, x: np.ndarray) -> Finding | None:
+    """Slow rows all along that take much of the time: evaluations, saves, a loader that is refilled."""
+    usual = float(np.median(x[:: max(1, len(x) // stats.SAMPLE)]))
+    slow = x < usual - math.log(STALL)
+    if int(slow.sum()) < PAUSES or not slow[: len(slow) // 2].any() or not slow[len(slow) // 2 :].any():
+        return None
+    took = np.exp(np.clip(usual - x, -7.0, 7.0))
+    extra = float((took[slow] - 1.0).sum())
+    share = extra / float(took.sum())
+    if share < TAKEN or extra / (extra + len(x) * curve.spacing) < AT_LEAST:
+        return None
+    steps, n = _period(slow) * curve.spacing, stats.number
+    name, times = curve.metric, n(float(np.median(took[slow])))
+    text = (
+        f"{name} stays at its level, but every {n(steps)} steps a row takes {times} times the usual time: "
+        f"{share:.0%} of the time logged goes there"
+    )
+    if not steps:
+        count, rows = int(slow.sum()), stats.rows(len(slow))
+        text = (
+            f"{name} stays at its level, but {count} of {rows} take {times} times the usual time: "
+            f"{share:.0%} of the time logged goes there"
+        )
+    numbers = {"period": float(steps), "share_lost": share}
+    row, remark = int(index[np.argmax(slow)]), EVEN if steps else UNEVEN
+    return finding(NAME, "steady", curve, row, text, 0.75, numbers=numbers, remark=remark)
+
+
+def _period(slow: np.ndarray) -> float:
+    """Rows from one slow stretch to the next where they come evenly, else 0."""
+    begins = np.flatnonzero(np.diff(np.concatenate([[False], slow]).astype(np.int8)) == 1)
+    gaps = np.diff(begins)
+    if len(gaps) < 2:
+        return 0.0
+    middle = float(np.median(gaps))
+    even = float(np.mean(np.abs(gaps - middle) <= 1)) > REGULAR
+    return middle if even and middle > 2.0 else 0.0

@@ -111,6 +111,7 @@ def _of_finding(signal: str, outcome: str, finding: Finding) -> Evidence:
         finding.rank,
         min(finding.confidence, 0.98),
         finding.origin,
+        remark=finding.remark,
     )
 
 

@@ -13,7 +13,7 @@ from playbook.series import Origin
 from playbook.workflow.ingest import Ingested
 from playbook.workflow.missing import missing
 from playbook.workflow.session import UNKNOWN, Session
-from playbook.workflow.verdict import HEALTHY, noted, symptom, word
+from playbook.workflow.verdict import HEALTHY, noted, symptom, what_to_do, word
 
 _MISSING = 8  # signals named as worth logging
 # the ingest part of a diagnosis that was walked from answers alone
@@ -81,7 +81,7 @@ def _notes(session: Session, verdict: str) -> list[dict[str, Any]]:
             "state": e.state,
             "step": e.step,
             "because": e.because,
-            "how": session.book.signals[e.signal].how,
+            "how": what_to_do(session, e),
         }
         for e in (noted(session) if verdict == HEALTHY else ())
     ]

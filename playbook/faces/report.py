@@ -22,7 +22,7 @@ from playbook.knowledge.loader import Book
 from playbook.workflow.ingest import Ingested
 from playbook.workflow.missing import missing
 from playbook.workflow.session import Session
-from playbook.workflow.verdict import noted, symptom, word
+from playbook.workflow.verdict import noted, symptom, what_to_do, word
 
 _NAME = 80  # characters of a raw name that are shown
 _NOTES = 3  # remarks beside a healthy verdict
@@ -97,10 +97,11 @@ def _print_verdict(known: str, found: Ingested, session: Session, out: Console, 
 def _print_notes(session: Session, out: Console, w: Words) -> None:
     """What speaks of a fault beside a healthy loss: where, why, and how to look at it."""
     for item in noted(session)[:_NOTES]:
-        signal = session.book.signals[item.signal]
+        title = session.book.signals[item.signal].title
         step = f" {w('from step {step}', step=item.step)}" if item.step is not None else ""
-        head = Text.assemble((signal.title, "bold"), step, w.colon, w.say(item.because))
-        out.print(Padding(Group(head, Text(f"{w.lead('how')}{signal.how}", "dim")), (0, 0, 0, 2)))
+        head = Text.assemble((title, "bold"), step, w.colon, w.say(item.because))
+        how = Text(f"{w.lead('how')}{w.say(what_to_do(session, item))}", "dim")
+        out.print(Padding(Group(head, how), (0, 0, 0, 2)))
 
 
 def _print_findings(evidence: Sequence[Evidence], out: Console, w: Words) -> None:

@@ -42,6 +42,13 @@ def symptom(session: Session) -> Evidence | None:
 
 
 def noted(session: Session) -> tuple[Evidence, ...]:
-    """What speaks of a fault beside a healthy curve: the run's own log says so, or its rate leaves the schedule."""
+    """What is worth a look beside a healthy curve: the run's own log tells of a fault, its rate leaves the schedule, or
+    a detector remarks on what is no fault by itself."""
     seen = (e for e in session.evidence if e.source == "log" or (e.source == "metrics" and e.signal in NOTABLE))
-    return tuple(e for e in seen if tells_of_a_fault(session.book, session.tables, e))
+    faults = tuple(e for e in seen if tells_of_a_fault(session.book, session.tables, e))
+    return faults + tuple(e for e in session.evidence if e.remark and e not in faults)
+
+
+def what_to_do(session: Session, item: Evidence) -> str:
+    """How to look at what is noted."""
+    return item.remark or session.book.signals[item.signal].how

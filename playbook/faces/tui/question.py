@@ -18,7 +18,7 @@ from playbook.engine.value import cost_of
 from playbook.faces.tui.desk import Desk, outlook, why_asked
 from playbook.faces.tui.widgets import Rows, fit, hanging, paragraphs, percent, rule
 from playbook.faces.words import Words
-from playbook.workflow.verdict import noted
+from playbook.workflow.verdict import noted, what_to_do
 
 if TYPE_CHECKING:
     from playbook.engine.trial import Trial
@@ -233,11 +233,12 @@ class QuestionPane(VerticalScroll):
             beside = noted(desk.session)
             lines.append(Content.styled(self.w.healthy(beside), "bold $success"))
             for item in beside[:_NOTES]:
-                signal = desk.session.book.signals[item.signal]
+                title = desk.session.book.signals[item.signal].title
                 step = f" {self.w('from step {step}', step=item.step)}" if item.step is not None else ""
                 told = f"{step}{self.w.colon}{self.w.say(item.because)}"
-                lines.append(Content.assemble((signal.title, "bold"), told))
-                lines.append(Content.styled(f"{self.w.lead('how')}{' '.join(signal.how.split())}", "$foreground-muted"))
+                how = " ".join(self.w.say(what_to_do(desk.session, item)).split())
+                lines.append(Content.assemble((title, "bold"), told))
+                lines.append(Content.styled(f"{self.w.lead('how')}{how}", "$foreground-muted"))
         elif not d.causes:
             lines.append(Content.styled(self.w("the book has no causes"), "bold $warning"))
         else:
