@@ -26,6 +26,10 @@ Z_SINGLE = 9.0
 NEWS_SINGLE = 0.75  # times what a power-law tail promises, for departures of one or two rows (bad batches: 0.8..1)
 # of the level of the first rows, for big and small rises: less is noise in a loss that has come down to nearly nothing
 SHARE, SHARE_SMALL = 0.05, 0.1
+# the same against the highest rows before: how many are needed, how many make the tail; the gap above it and the chance
+# (of a heavy tail, of a light one) that are asked for together, and a gap that is enough alone
+TAIL_ROWS, TAIL_LEAST, TAIL_MOST, GAP, WIDE, CHANCE, CHANCE_LIGHT = 40, 8, 100, 2.0, 3.5, 0.01, 0.1
+APART = 1.1  # times the highest row behind it that is no departure: what comes again as high is the noise of the run
 BACK_STEPS = 200  # D3-stop-1: not back within 100-200 steps is no transient
 BACK_ROWS = 5  # sparse logs: a transient may take this many rows
 # rows of a fresh start: no spike at all / none that recovers (healthy runs bump to 1.3..2.5 times the first loss)
@@ -108,7 +112,7 @@ def measure(curve: Curve, dom: Domain, seg: Segment, good: np.ndarray) -> list[E
         floor = np.where(high[candidates] >= RISE_BIG, SHARE, SHARE_SMALL) * first
         level = np.exp(np.minimum(base[candidates], 700.0)) if dom.log else base[candidates] * dom.unit
         candidates = candidates[curve.values[index[candidates]] - level >= floor]
-    out: list[Excursion] = []
+    out: list[tuple[int, Excursion]] = []
     position = offset
     while len(out) < MOST:
         at = int(np.searchsorted(candidates, position))
@@ -118,8 +122,49 @@ def measure(curve: Curve, dom: Domain, seg: Segment, good: np.ndarray) -> list[E
         # one or two rows may be what this run's noise does now and then
         single = found.rise - centre >= NEWS_SINGLE * float(far[candidates[at]]) and found.z >= Z_SINGLE
         if found.rows > 2 or single:
-            out.append(found)
-    return out
+            out.append((int(candidates[at]), found))
+    return _without_noise(high - centre, out)
+
+
+def _without_noise(high: np.ndarray, found: list[tuple[int, Excursion]]) -> list[Excursion]:
+    """The departures, without those of one or two rows that are but the tail of this run's noise."""
+    taken = np.zeros(len(high), dtype=bool)  # rows of departures: a fault must not widen its own measure
+    heights = {at: float(high[at : at + e.rows].max()) for at, e in found}
+    rest = high.copy()
+    for at, e in found:
+        rest[at : at + e.rows] = 0.0
+    # several with a gap below the lowest of them
+    ranked = sorted((heights[at] for at, e in found if e.rows <= 2), reverse=True)
+    below = [*ranked[1:], max(float(rest.max()), 1e-12)]
+    least = min((a for m, (a, b) in enumerate(zip(ranked, below, strict=False)) if m and a >= GAP * b), default=np.inf)
+    kept: list[tuple[int, Excursion]] = []
+    for at, e in found:
+        if e.rows > 2 or heights[at] >= least or _stands_apart(high, at, heights[at], taken):
+            kept.append((at, e))
+            taken[at : at + e.rows] = True
+    later = np.append(np.maximum.accumulate(np.where(taken, 0.0, high)[::-1])[::-1], 0.0)
+    return [
+        e for at, e in kept if e.rows > 2 or heights[at] >= least or heights[at] >= APART * float(later[at + e.rows])
+    ]
+
+
+def _stands_apart(high: np.ndarray, at: int, height: float, taken: np.ndarray) -> bool:
+    """Whether a departure of one or two rows is no member of the tail of the rows before it: there is a gap below it,
+    and a power law through the highest of them (Hill 1975) would hardly reach it in the whole run."""
+    before = high[:at][~taken[:at]]
+    before = np.sort(before[before > 0])[::-1]
+    if len(before) < TAIL_ROWS:
+        return True
+    top = float(before[0])
+    if height < GAP * top or height >= WIDE * top:
+        return height >= WIDE * top
+    k = max(TAIL_LEAST, min(TAIL_MOST, len(before) // 12))
+    begin, draws = float(before[k]), k * len(high) / at
+    steep = float(np.mean(np.log(before[:k] / begin)))
+    excess = float(np.mean(before[:k] - begin))
+    if top <= begin + excess * (math.log(k) + 1.0):  # no heavier than an exponential law
+        return draws * math.exp(-(height - begin) / max(excess, 1e-12)) < CHANCE_LIGHT
+    return draws * (height / begin) ** (-1.0 / max(steep, 1e-12)) < CHANCE
 
 
 def _follow(
