@@ -62,6 +62,9 @@ SYSTEM = frozenset(
     {"kernel_log", "nvidia_smi_q", "nvidia_smi", "dcgm", "ethtool", "infiniband", "fabric_manager", "nccl_log"}
 )
 
+# Formats of lines, in which a NUL is damage.
+TEXTS = frozenset(place.rpartition(".")[2] for place in TABLE if place.startswith("logs.")) | {"csv", "jsonl"}
+
 Progress = Callable[[str], None]  # called with the name of each file before it is read
 
 
@@ -209,6 +212,10 @@ def read_one(
             raise PlaybookError(
                 item.name, f"cannot be read: {error.strerror or error}", "check the disk and the file"
             ) from None
+        if source.nuls and reader.NAME in TEXTS:
+            nuls = f"{sum(source.nuls)} NUL bytes"
+            what = f"{nuls}, as a crash or a full disk leaves them, are passed over; rows may be lost"
+            builder.problem(None, what, "", "nul")
         builder.problems += [
             Problem(item.name, None, note, "unpack it again from the original") for note in source.damage
         ]

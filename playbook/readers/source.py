@@ -89,6 +89,7 @@ class Source:
     path: Path
     name: str
     damage: list[str] = field(default_factory=list, compare=False)  # filled while reading a packed file
+    nuls: list[int] = field(default_factory=list, compare=False)  # of each piece that was read and has some
     _heads: dict[int, bytes] = field(default_factory=dict, compare=False, repr=False)  # looked at once
 
     def open(self) -> BinaryIO:
@@ -196,7 +197,17 @@ class Source:
             yield number + 1, _clean(tail, limit), False
 
     def chunks(self) -> Iterator[bytes]:
-        """The decompressed bytes piece by piece, UTF-16 turned into UTF-8, without mark. Ends silently at damage."""
+        """The decompressed bytes piece by piece, UTF-16 turned into UTF-8, without mark. Ends silently at damage.
+
+        `nuls` counts those that are NUL, anew each time.
+        """
+        self.nuls.clear()
+        for data in self._chunks():
+            if b"\0" in data:
+                self.nuls.append(data.count(b"\0"))
+            yield data
+
+    def _chunks(self) -> Iterator[bytes]:
         with self.open() as stream:
             decoder: codecs.IncrementalDecoder | None = None
             first = True

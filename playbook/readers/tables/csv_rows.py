@@ -17,6 +17,7 @@ from playbook.readers.names import epoch_name, step_names
 from playbook.readers.table_shape import MARKERS, Shape, cell, column_names, split, torn
 
 LAST = 200  # rows before the last one that say how many digits are usual
+TOLD = 10  # rows that are left out, told one by one
 _RAGGED = 0.1  # share of short rows above which a table leaves out its last cells on purpose
 _HELD = 50_000  # rows that are kept as Python numbers before they become arrays
 _GROWTH = 1.2
@@ -108,6 +109,7 @@ class Rows:
         self.recent: deque[str] = deque(maxlen=LAST)
         self.changed = False  # set where another header begins
         self._short: list[tuple[int, list[str]]] = []
+        self._lost = 0  # rows that were left out
         self._conflict = False
         self._lines: list[int] = []
         self._cells: list[list[float | None]] = [[] for _ in wanted]
@@ -144,6 +146,8 @@ class Rows:
             renamed = another_header(cells, self.path)
             if renamed is not None:
                 self._rename(renamed)
+            elif any(text.strip() for text in cells):
+                self._left_out(number, "holds no number in a column of the table; the row is left out")
 
     def remember(self, lines: Iterable[tuple[int, str]]) -> None:
         """The lines before the last one, where they did not come by `line`."""
@@ -176,6 +180,8 @@ class Rows:
         else:
             for number, cells in self._short:
                 self._misfit(number, cells)
+        if self._lost > TOLD:
+            self.builder.problem(None, f"{self._lost} rows in all are left out", "", "cells")
 
     def _is_row(self, number: int, text: str) -> bool:
         if number < self.shape.first or not text.strip() or text.startswith(MARKERS) or text.lstrip()[:1] in "#%":
@@ -183,8 +189,12 @@ class Rows:
         return self.shape.delimiter != "|" or bool(text.strip("|-: \t"))
 
     def _misfit(self, number: int, cells: list[str]) -> None:
-        what = f"{len(cells)} cells where the header has {self.width}; the row is left out"
-        self.builder.problem(number, what, "", "cells")
+        self._left_out(number, f"{len(cells)} cells where the header has {self.width}; the row is left out")
+
+    def _left_out(self, number: int, what: str) -> None:
+        self._lost += 1
+        if self._lost <= TOLD:
+            self.builder.problem(number, what, "", "cells")
 
     def _rename(self, names: list[str]) -> None:
         places = {name: place for place, name in enumerate(names)}

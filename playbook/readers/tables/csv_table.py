@@ -23,6 +23,8 @@ NAME = "csv"
 TITLE = "Table of metrics (CSV, TSV, any delimiter)"
 
 _CURVES = frozenset(("loss", "train loss", "training loss", "eval loss", "val loss", "grad norm"))
+_FEW, _SELDOM = 20, 0.02  # cells, share of them: what is empty more often is left out on purpose
+_BLANK = frozenset(("", "-", "--", "none", "null", "n/a", "na", "nil", "?", ".", "...", "<na>", "no log", "not logged"))
 _LARGE = 5 << 20  # bytes; below, duckdb's import (0.1 s) costs more than it saves
 
 
@@ -78,9 +80,39 @@ def read(source: Source, builder: RunBuilder) -> None:
             "check that the job has logged something",
             shape.first,
         )
+    _tell_of_words(source, builder, shape, table)
     columns = held_out.spread(table.columns.masked(), table.labels)
     builder.see(name for name in shape.names if name not in wanted and name not in labels)
     tabular.fill(builder, columns, table.columns.lines(), shape.first - 1 or 1)
+
+
+def _tell_of_words(source: Source, builder: RunBuilder, shape: Shape, table: Rows) -> None:
+    """Name the columns of numbers that hold something else in a few of their cells: a damaged row looks like that."""
+    if source.size > _LARGE:
+        return
+    lines = table.columns.lines()
+    odd: dict[int, list[str]] = {}
+    for name, column in table.columns.masked().items():
+        gaps = np.ma.getmaskarray(column)
+        if seldom(gaps):
+            for row in np.flatnonzero(gaps).tolist():
+                odd.setdefault(int(lines[row]), []).append(name)
+    found: dict[str, list[tuple[int, str]]] = {}
+    for number, text, _ in source.marked_lines() if odd else ():
+        cells = split(text, shape.delimiter) if number in odd else []
+        if len(cells) == len(shape.names):
+            for name in odd[number]:
+                said = cells[shape.names.index(name)].strip().strip('"').strip()
+                if said and said.lower() not in _BLANK:
+                    found.setdefault(name, []).append((number, said))
+    for name, told in found.items():
+        what = f"{len(told)} cells of `{name}` hold no number, the first `{told[0][1][:40]}`; they are left out"
+        builder.problem(told[0][0], what, "", "cells")
+
+
+def seldom(gaps: np.ndarray) -> bool:
+    """Whether so few cells of a column hold no number that they may be damage."""
+    return 0 < int(gaps.sum()) <= max(_FEW, _SELDOM * len(gaps))
 
 
 def needed(name: str, builder: RunBuilder) -> bool:
