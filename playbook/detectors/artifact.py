@@ -219,12 +219,23 @@ def _of_the_norm(shared: Shared) -> list[Finding]:
     return out[:5]
 
 
+def _rows_of(shared: Shared, curve: Curve, step: int) -> np.ndarray:
+    """The rows of a step, in the order of the file."""
+    key = f"rows by step of {curve.metric}"
+    if key not in shared.memo:
+        order = np.argsort(curve.steps, kind="stable")
+        shared.memo[key] = order, curve.steps[order]
+    order, steps = shared.memo[key]
+    return np.asarray(order[np.searchsorted(steps, step, "left") : np.searchsorted(steps, step, "right")])
+
+
 def _first_row(shared: Shared, grad: Curve, at: int) -> Finding | None:
     """The first step after a restart, trained before with the same loss: its gradient must be the same, too."""
     loss, step = shared.loss, int(grad.steps[at])
     if loss is None:
         return None
-    rows, norms = np.flatnonzero(shared.good & (loss.steps == step)), np.flatnonzero(grad.steps[:at] == step)
+    rows, norms = _rows_of(shared, loss, step), _rows_of(shared, grad, step)
+    rows, norms = rows[shared.good[rows]], norms[norms < at]
     if len(rows) < 2 or not len(norms):
         return None
     before, now = float(loss.values[rows[-2]]), float(loss.values[rows[-1]])

@@ -29,7 +29,7 @@ import numpy as np
 
 from playbook.detectors import stats
 from playbook.detectors.shared import DOUBTFUL, MENTION, Shared, answer, blind, finding
-from playbook.detectors.stats.curve import Curve, at_steps
+from playbook.detectors.stats.curve import Curve, at_steps, since
 from playbook.detectors.stats.seam import ROWS, normal, step_up, tied
 from playbook.detectors.stats.segments import Segment, overlap
 from playbook.findings import Finding, Scan
@@ -52,6 +52,7 @@ NEAR_FIRST = 0.1  # relative distance to the first loss of all that counts as be
 ECHO_ROWS, ECHO, ECHO_SHORT = 32, 0.75, 0.9  # correlation of the noise with that of other steps, long and short
 FAR = 4.0  # sigma
 NEIGHBOURS, ANYWAY = 512, 0.75  # rows around a jump, and share of it that is an ordinary rise among them
+NEAR = 4096  # rows before a resume among which they are looked for
 PAIRS, PAIRS_MOST = 6, 64  # steps trained twice that are compared
 PAIRED, UNPAIRED, UNPAIRED_ROWS = 0.6, 0.2, 24  # correlation of the rows of steps trained twice: same, other batches
 EQUAL = 2e-3  # relative: the first row of the same weights and batch (kernels and reductions may differ in order)
@@ -182,7 +183,7 @@ def _back_at_first(
     """The weights of the beginning: a loss that had come down is back at the first one of all."""
     loss = shared.loss
     assert loss is not None
-    begin = seg.before[0] if len(seg.before) < 4096 else np.flatnonzero(shared.good)[0]
+    begin = seg.before[0] if len(seg.before) < 4096 else int(np.argmax(shared.good))
     first = float(loss.values[begin])
     came_down = abs(first) > 0 and (first - change.before) > 0.2 * abs(first) and change.z > Z
     near = float(np.median(loss.values[own[:3]])) > first - NEAR_FIRST * abs(first)
@@ -308,7 +309,8 @@ def _paired(shared: Shared, seg: Segment, own: np.ndarray) -> Pairs | None:
     """The rows behind a resume against those of the same steps that the dead job had already logged."""
     loss, dom = shared.loss, shared.domain
     assert loss is not None
-    old = np.flatnonzero(shared.good[: seg.lo])[-4 * PAIRS_MOST :]
+    lo = max(0, seg.lo - NEAR)
+    old = lo + np.flatnonzero(shared.good[lo : seg.lo])[-4 * PAIRS_MOST :]
     seen, again = overlap(loss, old, own[:PAIRS_MOST])
     if len(seen) < PAIRS or int(loss.steps[own[0]]) not in set(loss.steps[old].tolist()):
         return None
@@ -340,13 +342,15 @@ def _rate_again(shared: Shared, seg: Segment) -> bool | None:
     """Whether the learning rate is that of the same steps before; None where no step has two."""
     loss, lr = shared.loss, shared.curve("lr")
     assert loss is not None
-    begin = int(loss.steps[seg.lo])
-    again = [k for k in lr.restarts.tolist() if int(lr.steps[k]) == begin] if lr is not None else []
-    if lr is None or not again:
+    if lr is None:
         return None
-    k = again[-1]
+    again = lr.restarts[lr.steps[lr.restarts] == loss.steps[seg.lo]]
+    if not len(again):
+        return None
+    k = int(again[-1])
     steps, values = lr.steps[k:][:PAIRS], lr.values[k:][:PAIRS]
-    before = at_steps(Curve("lr", lr.steps[:k], lr.values[:k], lr.rows[:k], lr.series), steps)
+    near = slice(since(lr, k, int(steps[0]), int(steps.max())), k)
+    before = at_steps(Curve("lr", lr.steps[near], lr.values[near], lr.rows[near], lr.series), steps)
     return bool(np.all(np.abs(values - before) <= 0.05 * np.abs(before)))
 
 

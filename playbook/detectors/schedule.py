@@ -18,12 +18,13 @@ Easily mistaken for
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 
 import numpy as np
 
 from playbook.detectors import stats
 from playbook.detectors.shared import Shared, answer, blind, finding
-from playbook.detectors.stats.curve import Curve
+from playbook.detectors.stats.curve import Curve, since
 from playbook.detectors.stats.rate import LEAP
 from playbook.findings import Finding, Scan
 
@@ -46,7 +47,7 @@ def look(shared: Shared) -> Scan:
     assert lr is not None
     if int(lr.finite.sum()) < LEAST:
         return blind(NAME, f"only {stats.rows(int(lr.finite.sum()))} of the learning rate")
-    resumed = [f for at in lr.restarts.tolist() for f in _at_restart(shared, lr, at)][:10]
+    resumed = [f for past, at in _pasts(shared, lr) for f in _at_restart(lr, past, at)][:10]
     breaks = _breaks(shared, lr)
     out = resumed + breaks + ([] if resumed or breaks else _outgrows(lr) or _stalls(lr))
     if not any(f.kind == "leaves" for f in out):
@@ -55,31 +56,53 @@ def look(shared: Shared) -> Scan:
     return answer(NAME, out, "")
 
 
-def _at_restart(shared: Shared, lr: Curve, at: int) -> list[Finding]:
-    """The learning rate of a resumed segment against what it was at the same steps."""
-    if any(
-        seg.kind in ("init", "rewrite", "counter") and lr.steps[at] == _start(shared, seg.lo) for seg in shared.segments
-    ):
+@dataclass(frozen=True, slots=True)
+class Past:
+    """All rows before a restart: their first and last step, the highest and the lowest rate, and the restart after."""
+
+    first: int
+    last: int
+    highest: float
+    lowest: float
+    edge: int
+
+
+def _pasts(shared: Shared, lr: Curve) -> list[tuple[Past, int]]:
+    """The restarts that go on from an earlier step, each with what was before."""
+    fresh = {_start(shared, seg.lo) for seg in shared.segments if seg.kind in ("init", "rewrite", "counter")}
+    at = lr.restarts
+    if not len(at):
         return []
+    low = np.minimum.accumulate(lr.steps)[at - 1]
+    high = np.maximum.accumulate(np.where(lr.finite, lr.steps, lr.steps.min()))[at - 1]
+    most = np.maximum.accumulate(np.where(lr.finite, lr.values, -np.inf))[at - 1]
+    least = np.minimum.accumulate(np.where(lr.finite, lr.values, np.inf))[at - 1]
+    columns = (low.tolist(), high.tolist(), most.tolist(), least.tolist(), [*at[1:].tolist(), len(lr)])
+    pasts = [Past(*row) for row in zip(*columns, strict=True)]
+    return [(past, k) for past, k in zip(pasts, at.tolist(), strict=True) if int(lr.steps[k]) not in fresh]
+
+
+def _at_restart(lr: Curve, past: Past, at: int) -> list[Finding]:
+    """The learning rate of a resumed segment against what it was at the same steps."""
     begin = int(lr.steps[at])
-    first = int(lr.steps[:at].min())
-    if begin <= first + 2 * lr.spacing:
+    if begin <= past.first + 2 * lr.spacing:
         return []  # a fresh start
-    old = np.flatnonzero(lr.finite[:at])
+    own = at + np.flatnonzero(lr.finite[at : min(at + 32, past.edge)])
+    own = own[lr.steps[own] <= past.last]
+    if not len(own):
+        return []
+    near = since(lr, at, begin, int(lr.steps[own[-1]]))
+    old = near + np.flatnonzero(lr.finite[near:at])
     old = old[np.argsort(lr.steps[old], kind="stable")]
-    own = at + np.flatnonzero(lr.finite[at : at + 32])
-    edge = lr.restarts[lr.restarts > at]
-    own = own[own < edge[0]] if len(edge) else own
-    own = own[lr.steps[own] <= lr.steps[old[-1]]] if len(old) else own
-    if not len(own) or len(old) < 2:
+    if len(old) < 2:
         return []
     expected = np.interp(lr.steps[own], lr.steps[old], lr.values[old])
-    scale = max(float(np.max(lr.values[old])), 1e-30)
+    scale = max(past.highest, 1e-30)
     off = np.abs(lr.values[own] - expected)
     wrong = off > OFF * np.maximum(np.abs(expected), 0.02 * scale)
     n = stats.number
     if float(wrong.mean()) < 0.5:
-        if wrong.any() or not np.isin(lr.steps[own], lr.steps[old]).all() or float(np.ptp(lr.values[old])) == 0.0:
+        if wrong.any() or not np.isin(lr.steps[own], lr.steps[old]).all() or past.highest == past.lowest:
             return []  # a constant rate shows nothing
         text = f"learning rate goes on at step {begin} with the {n(float(lr.values[own[0]]))} that it had there before"
         return [finding(NAME, "restored", lr, int(own[0]), text, 0.85)]

@@ -20,6 +20,7 @@ SPENT_ROWS, SPENT_SHARE = 20, 0.1  # rows and share of them without a learning r
 FAINT = 1e-6  # of its highest: no decay that is meant to work goes so far down
 ROUNDED = 20.0  # last digits
 INTERLEAVED = 4  # rows: a median distance of restarts below it means mixed writers, not restarts
+_NEAR = (512, 8192, 65536)  # rows before a restart, in which what it is held against is looked for
 
 
 @dataclass(frozen=True, eq=False)
@@ -148,6 +149,20 @@ def domain(values: np.ndarray) -> Domain:
     low, middle, high = np.quantile(values[:: max(1, len(values) // 100_000)], [0.1, 0.5, 0.9])
     unit = max(abs(float(middle)), float(high - low), 1e-12)
     return Domain(False, unit)
+
+
+def since(curve: Curve, at: int, low: int, high: int) -> int:
+    """The first of the last rows before `at` that reach from step `low` to step `high`; 0 where it needs all of them.
+
+    What a restart is held against lies near it; a run of thousands of restarts is not gone through for each.
+    """
+    for size in _NEAR:
+        part = curve.steps[max(0, at - size) : at]
+        if len(part) < size:
+            break
+        if part.min() <= low and part.max() >= high:
+            return at - size
+    return 0
 
 
 def at_steps(curve: Curve, steps: np.ndarray) -> np.ndarray:

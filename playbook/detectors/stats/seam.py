@@ -15,6 +15,7 @@ ROWS = 16  # on either side
 LEAST = 4
 TOTAL = 12  # rows of both sides
 BIAS = 3.0  # a fit to n rows takes about this over n from the correlation of neighbours
+FAINT = 3.0  # a z that nobody acts upon
 OTHERS = 1.5  # times the highest step at another place
 
 
@@ -33,7 +34,7 @@ def step_up(before: tuple[np.ndarray, np.ndarray], after: tuple[np.ndarray, np.n
     side = np.concatenate([np.zeros(len(x)), np.ones(len(y))])
     found = [_fitted(values, side, *(steps**k for k in range(1, order + 1))) for order in (1, 2)]
     rise, z = min(found, key=lambda pair: pair[1])
-    if z <= 0:
+    if z <= FAINT:
         return 0.0, 0.0
     return (rise, z) if z > OTHERS * _elsewhere(steps, values, len(x)) else (0.0, 0.0)
 
