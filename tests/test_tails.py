@@ -72,3 +72,107 @@ def test_a_writer_that_failed_speaks_of_the_file_system_first(tmp_path: Path, sa
 @pytest.mark.parametrize("code", [-11, -6])
 def test_a_bare_native_crash_is_spread_over_causes(tmp_path: Path, code: int) -> None:
     assert judged(read(tmp_path, f"  exitcode  : {code} (pid: 24711)\n")).diagnosis().causes[0].probability < 0.5
+
+
+# --- chains and launchers ---------------------------------------------------------------------------------------------
+
+OOM = "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB."
+FULL = "OSError: [Errno 28] No space left on device"
+DURING = "\nDuring handling of the above exception, another exception occurred:\n\n"
+CAUSE = "\nThe above exception was the direct cause of the following exception:\n\n"
+CLEANING = "RuntimeError: cannot schedule new futures after shutdown"
+LOST = (
+    "[rank1]: torch.distributed.DistBackendError: NCCL error in: ProcessGroupNCCL.cpp:2027, remote process exited or "
+    "there was a network error, NCCL version 2.21.5\n"
+)
+
+
+@pytest.mark.parametrize("link", [DURING, CAUSE])
+def test_what_fails_while_a_crash_is_handled_hides_no_crash(tmp_path: Path, link: str) -> None:
+    assert told(tmp_path, TRACE + OOM + "\n" + link + TRACE + CLEANING + "\n")["crash-tail"] == "oom"
+
+
+def test_the_direct_cause_of_an_exception_is_heard(tmp_path: Path) -> None:
+    said = TRACE + FULL + "\n" + CAUSE + TRACE + "SaveError: step 400 was not written\n"
+    assert told(tmp_path, said)["storage-errors"] == "full"
+
+
+def test_what_was_handled_on_the_way_to_another_exception_is_not(tmp_path: Path) -> None:
+    said = TRACE + "KeyError: 'tok'\n" + DURING + TRACE + "ValueError: no tokenizer\n"
+    (event,) = [e for e in read(tmp_path, said).run.events if e.kind == "traceback"]
+    assert event.text == "ValueError: no tokenizer"
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "numpy.core._exceptions._ArrayMemoryError: Unable to allocate 24.0 GiB for an array with shape (3221225472,)",
+        "zlib.error: Error -3 while decompressing data: incorrect header check",
+        "socket.gaierror: [Errno -2] Name or service not known",
+    ],
+)
+def test_names_of_exceptions_that_begin_otherwise_end_a_traceback(tmp_path: Path, said: str) -> None:
+    (event,) = [e for e in read(tmp_path, TRACE + said + "\n").run.events if e.kind == "traceback"]
+    assert event.text == said
+
+
+def test_the_launcher_knows_who_was_killed_while_the_others_waited(tmp_path: Path) -> None:
+    said = told(tmp_path, LOST * 2 + "  exitcode  : -9 (pid: 4187)\n")
+    assert said["crash-tail"] == "killed"
+
+
+def test_whom_the_launcher_killed_after_a_crash_is_no_news(tmp_path: Path) -> None:
+    assert told(tmp_path, TRACE + OOM + "\n" + LOST + "  exitcode  : -9 (pid: 4187)\n")["crash-tail"] == "oom"
+
+
+# --- beside and behind a run that was well ----------------------------------------------------------------------------
+
+LIMIT = "slurmstepd: error: *** JOB 8 ON n17 CANCELLED AT 2025-03-02T04:11:09 DUE TO TIME LIMIT ***\n"
+LOSSES = [2.0 + 2.0 / (1 + n / 60) + 0.01 * (n * 7 % 5) for n in range(1, 301)]
+CURVE = "step,loss\n" + "".join(f"{n},{loss:.4f}\n" for n, loss in enumerate(LOSSES, 1))
+PRINTED = "".join(
+    f"{{'loss': {loss:.4f}, 'learning_rate': 1e-05, 'epoch': {n / 100:.2f}}}\n" for n, loss in enumerate(LOSSES, 1)
+)
+ROWS = "".join(f"step {n} loss {loss:.4f} lr 1e-4\n" for n, loss in enumerate(LOSSES, 1))
+WORDS = "".join(f"2025-03-02 04:{n // 60:02d}:{n % 60:02d} INFO prepared shard {n}\n" for n in range(200))
+
+
+def test_what_ranks_cry_after_an_order_is_no_incident_without_a_curve_either(tmp_path: Path) -> None:
+    said = told(tmp_path, LIMIT + LOST)
+    assert "loss-shape" not in said and "nccl-log" not in said
+
+
+CAUGHT = {
+    "retried": "WARNING eval: CUDA out of memory. Tried to allocate 2.00 GiB, retrying with batch size 4\n",
+    "traced": TRACE + OOM + "\nINFO finder: batch size 64 does not fit, trying 32\n",
+    "a sandbox": "INFO eval: sample 3 returned -11 (Segmentation fault)\n",
+}
+
+
+@pytest.mark.parametrize("said", CAUGHT.values(), ids=CAUGHT)
+def test_a_crash_that_a_log_without_rows_goes_on_after_was_caught(tmp_path: Path, said: str) -> None:
+    (tmp_path / "metrics.csv").write_text(CURVE)
+    (tmp_path / "run.log").write_text(WORDS + said + WORDS)
+    assert ingest([str(tmp_path)], judge.library().book).verdict == "healthy"
+    (tmp_path / "run.log").write_text(WORDS + TRACE + OOM + "\n")
+    assert ingest([str(tmp_path)], judge.library().book).verdict == "incident"
+
+
+DONE = {
+    "transformers": PRINTED + "{'train_runtime': 1200.1, 'train_loss': 2.31, 'epoch': 3.0}\n",
+    "words": ROWS + "Training completed.\n",
+    "lightning": ROWS + "`Trainer.fit` stopped: `max_steps=300` reached.\n",
+    "own words": ROWS + "2025-12-01 10:00:00 INFO: Finished training after 300 steps\n",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("said", ["Segmentation fault (core dumped)\n", LOST], ids=["native", "peer"])
+@pytest.mark.parametrize("log", DONE.values(), ids=DONE)
+def test_who_leaves_badly_has_trained_well(tmp_path: Path, log: str, said: str) -> None:
+    (tmp_path / "train.log").write_text(log + said)
+    assert ingest([str(tmp_path)], judge.library().book).verdict == "healthy"
+
+
+def test_a_crash_behind_rows_that_follow_the_word_done_is_one(tmp_path: Path) -> None:
+    (tmp_path / "train.log").write_text("Training completed.\n" + ROWS + "Segmentation fault (core dumped)\n")
+    assert ingest([str(tmp_path)], judge.library().book).verdict == "incident"

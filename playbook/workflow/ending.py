@@ -45,18 +45,59 @@ _STREAMS = re.compile(r"std(?:out|err)|out(?:put)?|errors?|err|log", re.IGNORECA
 def with_end(book: Book, run: Run, scans: Mapping[str, Scan], evidence: list[Evidence], ended: bool) -> list[Evidence]:
     """`evidence` without a crash that the run survived or that somebody ordered; and with the one that stopped it,
     where it has `ended` and the curve alone would be called healthy."""
+    evidence = [e for e in evidence if e.signal == SHAPE or not _cried(run, e)]
     shape = next((e for e in evidence if e.signal == SHAPE), None)
     if shape is None or STOPPED not in book.signals[SHAPE].outcomes:
         return evidence
     now = shape
-    if shape.state == STOPPED and shape.source == "log" and (went_on(run, shape) or _ordered(run, shape)):
-        now = from_scans(book.signals[SHAPE], scans) or shape
+    if shape.state == STOPPED and shape.source == "log":
+        quiet = from_scans(book.signals[SHAPE], scans)
+        if _ordered(run, shape) and quiet is None:
+            return [e for e in evidence if e is not shape]
+        if went_on(run, shape) or _ordered(run, shape) or _through(run, shape) or _words_went_on(run, shape):
+            now = quiet or shape
     event = last_error(run) if ended else None
     if event is not None and now.state == "healthy":
         now = Evidence(SHAPE, STOPPED, "log", quoted(event.text), event.step, event.rank, CONFIDENCE, event.origin)
     if event is not None and now.source == "log" and now.state == STOPPED and now.step is None:
         now = replace(now, step=run.step_range()[1])
     return [now if e is shape else e for e in evidence]
+
+
+def _cried(run: Run, item: Evidence) -> bool:
+    """Whether a line is what a rank cries after somebody had ended the run."""
+    if item.source != "log" or item.origin is None or item.origin.line is None or _ORDERED.search(item.because):
+        return False
+    said = (event.kind for event in run.events if event.origin == item.origin)
+    return any(kind in STOPS for kind in said) and _ordered(run, item)
+
+
+def _through(run: Run, shape: Evidence) -> bool:
+    """Whether the trainer had said that it was done when the line was written: who leaves badly has trained well."""
+    if shape.origin is None or shape.origin.line is None:
+        return False
+    path, line = shape.origin.path, shape.origin.line
+    rows = [
+        s.lines.max() for s in run.series.values() if s.origin.path == path and s.lines is not None and len(s.lines)
+    ]
+    last = max(rows, default=0)
+    return any(
+        event.kind == DONE and event.origin.path == path and last <= (event.origin.line or 0) < line
+        for event in run.events
+    )
+
+
+def _words_went_on(run: Run, shape: Evidence) -> bool:
+    """Whether a log without rows goes on long behind the line, and ends in no error: a program caught it."""
+    if shape.origin is None or shape.origin.line is None:
+        return False
+    path, line = shape.origin.path, shape.origin.line
+    file = next((file for file in run.files if file.path == path), None)
+    if file is None or file.rows or file.format in readers.SYSTEM or file.lines - line <= 2 * TAIL:
+        return False
+    after = [e for e in run.events if e.origin.path == path and (e.origin.line or 0) >= line]
+    again = any(e.kind in ("resume", "launcher") for e in after)
+    return not again and _fault_at_the_end(run, file) is None
 
 
 def last_error(run: Run) -> Event | None:

@@ -21,10 +21,11 @@ _START = re.compile(r"^\s*(?:\+ )?(?:Exception Group )?Traceback \(most recent c
 _IGNORED = re.compile(r"^Exception ignored (?:in|on)\b")
 _THREAD = re.compile(r"^Exception in thread \S+")
 _CHAINED = re.compile(r"During handling of the above exception|The above exception was the direct cause")
+_CAUSE = "direct cause"
 _EXCEPTION = re.compile(
-    r"^(?P<name>(?:[A-Za-z_]\w*\.)*[A-Z]\w*(?:Error|Exception|Interrupt|Exit|Warning|Failure"
+    r"^(?P<name>(?:[A-Za-z_]\w*\.)*_?[A-Z]\w*(?:Error|Exception|Interrupt|Exit|Warning|Failure"
     r"|Timeout|Abort|Killed|Iteration|Fault|NotFound|Crash)\w*|KeyboardInterrupt|"
-    r"(?:[A-Za-z_]\w*\.)+[A-Z]\w+)(?::(?= |$)|$)"
+    r"(?:[A-Za-z_]\w*\.)+_?[A-Z]\w+|(?:[a-z_]\w*\.)+(?:error|timeout|gaierror|herror))(?::(?= |$)|$)"
 )
 _LAUNCHER_FRAME = re.compile(
     r"torch/distributed/(?:run|launch)\.py|torch/distributed/launcher/|elastic/agent/"
@@ -55,6 +56,7 @@ _AT = re.compile(r"^[Gg]rad overflow on iteration:? (\d+)")
 _EXIT = re.compile(r"\bexitcode\s*:\s*-(\d+)")  # the signal that ended a worker
 _FAILED = re.compile(r"^failed \(exitcode: |multiprocessing/api\.py:\d+\] failed \(exitcode: ")
 _EXITS = {"9": "killed", "15": "killed", "11": "segfault", "7": "segfault", "6": "killed"}
+_DIED = frozenset(("killed", "segfault"))  # what only the launcher knows of a rank that fell silent
 _CAUTION = re.compile(r"\b(?:WARN(?:ING)?|INFO|DEBUG)\b")
 _ALONE = re.compile(r"(?:Error|Exception|Interrupt|Failure)$")  # an exception that is told without its traceback
 _NEXT = 2  # lines from such a notice to its traceback
@@ -88,6 +90,7 @@ class _Watcher:
         self.said: set[tuple[str, int | None, str]] = set()  # since the last row
         self.said_at = -1  # the pulse of that row; likewise below: -1 for none
         self.crashed_at = -1
+        self.only_waited = False  # whether all that was told since that row is that ranks waited for others in vain
         self.grown_at = -1
         self.overflow_step = -1  # told in a line before the one that tells the scale
         self.root_rank = -1  # which rank failed first, as the launcher says
@@ -123,7 +126,7 @@ class _Watcher:
             return True
         if trace.said:
             if _CHAINED.search(body):
-                trace.said = ""
+                self._first_of_chain(trace, line.rank, body)
                 return True
             if not body.strip():
                 return True
@@ -139,6 +142,13 @@ class _Watcher:
         if trace.lines > _FRAMES:
             self.opened.pop(line.rank, None)
         return False
+
+    def _first_of_chain(self, trace: _Open, rank: int | None, link: str) -> None:
+        """An exception of which another one came: an event of its own where it is the cause or tells by itself."""
+        kind = notable_words.kind_of_exception(trace.said)
+        if not trace.aside and not trace.launcher and (kind != "traceback" or _CAUSE in link):
+            self._emit(kind, trace.said, trace.number, rank, trace.time, False)
+        trace.said = ""
 
     def _close(self, rank: int | None) -> None:
         """The end of a traceback: its last exception is the event."""
@@ -204,7 +214,7 @@ class _Watcher:
         if self.said_at != pulse:
             self.said_at = pulse
             self.said.clear()
-        if launcher and self.crashed_at == pulse:
+        if launcher and self.crashed_at == pulse and not (self.only_waited and kind in _DIED):
             return
         step = self.rows.here
         key = body.strip()
@@ -228,6 +238,7 @@ class _Watcher:
             return
         self.said.add((kind, rank, key))
         if kind in notable_words.CRASHES:
+            self.only_waited = kind == "nccl" and (self.crashed_at != pulse or self.only_waited)
             self.crashed_at = pulse
         if scale is not None:
             self.rows.point("loss_scale", scale, number)

@@ -161,6 +161,7 @@ KINDS: tuple[tuple[str, re.Pattern[str]], ...] = (
         re.compile(
             r"`?Trainer\.fit`? stopped:|after training is done"
             r"|^\W*[Tt]raining (?:has |is |was )?(?:completed?|finished|done)\b"
+            r"|^\W*[Ff]inished training\b|^\W*train_runtime\W"
         ),
     ),
     ("stack", re.compile(r"^\s+[\w<>.]+ \(\S+\.(?:py|pyx|cpp|cc|c|cu|h):\d+\)\s*$")),  # py-spy dump
@@ -186,6 +187,7 @@ HINTS = (
     "loader worker", "gpu is lost", "gpu requires", "restarting from",
     "enqueued work", "missing ranks", "lagging ranks", "all ranks joining", "stopped:",
     "training is", "training complete", "training finished", "training done", "training has", "training was",
+    "finished training", "train_runtime",
 )  # fmt: skip
 
 # Harmless lines that look like more (README of the collection: rule 11).
