@@ -116,7 +116,7 @@ def test_the_terminal_shows_what_is_noted() -> None:
 
 def test_what_is_near_a_restart_tells_the_same_as_the_whole_run(monkeypatch: pytest.MonkeyPatch) -> None:
     starts = np.arange(0, 12_000, 300)
-    steps = np.concatenate([np.arange(max(0, k - 40), k + 300) for k in starts])
+    steps = np.concatenate([np.arange(max(0, k - 40), k + 300) for k in starts.tolist()])
     lr = np.interp(steps, [0, 100, 12_300], [0.0, 3e-4, 3e-5])
     lr[9_000:] *= np.where(np.arange(len(lr) - 9_000) % 340 < 200, 1.0, 0.5)
     made = runs.run(steps, {"loss": 2.0 + 8.0 * np.exp(-steps / 500.0), "lr": lr})

@@ -221,7 +221,7 @@ def _of_the_norm(shared: Shared) -> list[Finding]:
 
 def _rows_of(shared: Shared, curve: Curve, step: int) -> np.ndarray:
     """The rows of a step, in the order of the file."""
-    key = f"rows by step of {curve.metric}"
+    key = "#" + curve.metric
     if key not in shared.memo:
         order = np.argsort(curve.steps, kind="stable")
         shared.memo[key] = order, curve.steps[order]

@@ -31,6 +31,7 @@ TABLE: tuple[str, ...] = (
     "stores.sqlite_store",
     "documents.json_lines",
     "tables.csv_table",
+    "documents.catboost",
     "documents.json_document",
     "stores.mlflow",
     "settings.run_config",

@@ -14,6 +14,7 @@ from playbook.readers import text
 from playbook.readers.base import RunBuilder
 from playbook.readers.logs import (
     blocks,
+    boosting,
     console_table,
     deepspeed,
     fairseq,
@@ -51,6 +52,7 @@ FAMILIES = (
     nanogpt.taker,
     printed_config.watch,
     toolkits.taker,
+    boosting.taker,
     blocks.taker,
     console_table.taker,
     headed.taker,
@@ -96,7 +98,7 @@ def read(source: Source, builder: RunBuilder) -> None:
 
 def _row(line: str) -> bool:
     body = text.split(line).body
-    if toolkits.found(body.lstrip()) or toolkits.found(line):
+    if toolkits.found(body.lstrip()) or toolkits.found(line) or boosting.found(line):
         return True
     if not text.may_hold_metric(line):
         return False

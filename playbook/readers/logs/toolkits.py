@@ -1,6 +1,6 @@
 """Rows whose shape belongs to one toolkit, and which the rules for any logger cannot read.
 
-Darknet, Marian, ESPnet, WeNet, timm and OpenPCDet, Levanter, TensorFlow's estimator: one line of the table each.
+Darknet, Marian, ESPnet, WeNet, timm and OpenPCDet, Levanter, Kaldi, TensorFlow's estimator: one line of the table each.
 """
 
 from __future__ import annotations
@@ -66,6 +66,10 @@ TABLE = (
     Toolkit(  # Progress on:train 1.23kit/5.00kit rate:1.2it/s remaining:55:33 elapsed:13:53 postfix:loss=2.34
         "Progress on:train ",
         re.compile(r"Progress on:train (?P<step>[\d.]{1,12})(?P<kilo>k?)it/\S+ .*?postfix:(?P<rest>.*)"),
+    ),
+    Toolkit(  # LOG (nnet3-train...) Average objective function for 'output' for minibatches 0-9 is -0.2 over 12800
+        "Average objective function for 'output' ",
+        re.compile(rf"for 'output' for minibatches \d+-(?P<step>\d{{1,9}}) is -(?P<loss>{_N}) over \d"),
     ),
     Toolkit("global_step/sec: ", re.compile(rf"^global_step/sec: (?P<steps_per_second>{_N})")),
 )
