@@ -176,3 +176,14 @@ def test_who_leaves_badly_has_trained_well(tmp_path: Path, log: str, said: str) 
 def test_a_crash_behind_rows_that_follow_the_word_done_is_one(tmp_path: Path) -> None:
     (tmp_path / "train.log").write_text("Training completed.\n" + ROWS + "Segmentation fault (core dumped)\n")
     assert ingest([str(tmp_path)], judge.library().book).verdict == "incident"
+
+
+@pytest.mark.parametrize("said", [*SIGNAL_9.values(), "  exitcode  : -9 (pid: 24711)\n"], ids=[*SIGNAL_9, "torchrun"])
+def test_a_job_that_was_killed_at_the_end_of_a_healthy_curve_did_not_end_well(tmp_path: Path, said: str) -> None:
+    (tmp_path / "metrics.csv").write_text(CURVE)
+    (tmp_path / "run.log").write_text(WORDS + said)
+    assert ingest([str(tmp_path)], judge.library().book).verdict == "incident"
+    (tmp_path / "run.log").write_text(WORDS + LIMIT + said)
+    assert ingest([str(tmp_path)], judge.library().book).verdict == "healthy"
+    (tmp_path / "run.log").write_text(WORDS + said + WORDS)
+    assert ingest([str(tmp_path)], judge.library().book).verdict == "healthy"

@@ -37,6 +37,11 @@ _ORDERED = re.compile(
     r"^KeyboardInterrupt|TIME LIMIT|PREEMPT|\b(?:was|been|being) preempted|CANCELLED AT(?!.*FAILURE)"
     r"|\bSIG(?:TERM|INT)\b|[Ss]ignal:? ?(?:15|2)\b|^\s*Terminated\s*$"
 )
+# Who is killed without having been told to end; by whom is not said.
+_KILLED = re.compile(
+    r"exitcode\s*:\s*-9\b|\bsignal 9\b|return code = -9\b|\bexit code:? +137\b"
+    r"|signal: Killed|^\s*Killed\s*$|: \d+ Killed\b"
+)
 DONE = "end"  # the kind of what a trainer says when it is through
 _SPOKEN = STOPS | {"launcher", "killed"}  # kinds of the last words of a job
 _STREAMS = re.compile(r"std(?:out|err)|out(?:put)?|errors?|err|log", re.IGNORECASE)
@@ -114,7 +119,7 @@ def _first_fault(events: list[Event]) -> Event | None:
     for event in sorted((e for e in events if e.origin.line is not None), key=lambda event: event.origin.line or 0):
         if _is_order(event):
             return None
-        if event.kind in STOPS and not _NO_FAULT.search(event.text):
+        if (event.kind in STOPS or _KILLED.search(event.text)) and not _NO_FAULT.search(event.text):
             return event
     return None
 

@@ -31,7 +31,7 @@ KINDS: tuple[tuple[str, re.Pattern[str]], ...] = (
             r"oom[_-]kill(?:er)?\b|DUE TO (?:TIME LIMIT|PREEMPTION|NODE FAILURE|TASK FAILURE)|CANCELLED AT"
             r"|\bSIGKILL\b|\bSIGTERM\b(?!.*ignor)"
             r"|got signal: ?\d+|[Rr]eceived (?:signal )?\d+ death signal|\bsignal 9\b|\bsignal 15\b"
-            r"|killed by signal|^\s*Killed\s*$|: \d+ Killed\b"
+            r"|return code = -9\b|\bexit code:? +137\b|killed by signal|^\s*Killed\s*$|: \d+ Killed\b"
             r"|^KeyboardInterrupt|exited on signal|Terminated\s*$|Caught signal (?:15|9|2)\b|preempted\b"
             r"|main process received SIG(?:INT|TERM)",
         ),
@@ -187,7 +187,7 @@ HINTS = (
     "loader worker", "gpu is lost", "gpu requires", "restarting from",
     "enqueued work", "missing ranks", "lagging ranks", "all ranks joining", "stopped:",
     "training is", "training complete", "training finished", "training done", "training has", "training was",
-    "finished training", "train_runtime",
+    "finished training", "train_runtime", "return code", "exit code",
 )  # fmt: skip
 
 # Harmless lines that look like more (README of the collection: rule 11).
