@@ -187,3 +187,31 @@ def test_a_job_that_was_killed_at_the_end_of_a_healthy_curve_did_not_end_well(tm
     assert ingest([str(tmp_path)], judge.library().book).verdict == "healthy"
     (tmp_path / "run.log").write_text(WORDS + said + WORDS)
     assert ingest([str(tmp_path)], judge.library().book).verdict == "healthy"
+
+
+OLD = (
+    "The NVIDIA driver on your system is too old (found version 11040). Please update your GPU driver by downloading "
+    "and installing a new version"
+)
+
+
+def test_a_log_without_a_curve_that_ends_in_an_exception_is_of_a_crash(tmp_path: Path) -> None:
+    got = read(tmp_path, TRACE + "KeyError: 'labels'\n")
+    assert got.verdict == "incident" and not judged(got).diagnosis().decided
+    found = judged(read(tmp_path, TRACE + f"RuntimeError: {OLD}\n")).diagnosis()
+    assert found.decided and found.causes[0].id == "cuda-driver-mismatch"
+
+
+OPEN_ENDS = {
+    "it goes on": TRACE + "ModuleNotFoundError: No module named 'pynvml'\n" + WORDS,
+    "a warning": f"torch/cuda/__init__.py:141: UserWarning: CUDA initialization: {OLD}\nINFO train: on the CPU\n",
+    "a key": TRACE + "KeyboardInterrupt\n",
+    "an order": LIMIT + TRACE + "RuntimeError: DataLoader worker is gone\n",
+    "through": "Training completed.\n" + TRACE + "HTTPError: 403 Client Error\n",
+    "tried again": "ConnectionError: hub not reached, retrying in 5 s\n",
+}
+
+
+@pytest.mark.parametrize("said", OPEN_ENDS.values(), ids=OPEN_ENDS)
+def test_a_log_without_a_curve_that_ends_otherwise_tells_of_no_crash(tmp_path: Path, said: str) -> None:
+    assert "loss-shape" not in told(tmp_path, said)

@@ -28,8 +28,9 @@ STOPPED = "hang-or-crash"
 CONFIDENCE = 0.75
 ROWS = 10  # that a run must log behind an error to have gone on
 TAIL = 60  # lines that may follow the last words of a crash: other ranks, the launcher, trackers that say goodbye
+NEAR = 30  # that may follow an exception where no curve says that the run had ended: the block of a launcher
 _NO_FAULT = re.compile(
-    r"^(?:SystemExit|GeneratorExit|BrokenPipeError|KeyboardInterrupt)\b|NCCL WARN|Exception ignored"
+    r"^(?:SystemExit|GeneratorExit|BrokenPipeError|KeyboardInterrupt)\b|NCCL WARN|Exception ignored|\b[A-Z]\w+Warning: "
     r"|\b(?:[Rr]etry(?:ing)?|[Ss]kipping|[Ii]gnoring|[Ff]alling back)\b"
 )
 # Whoever ends a run from outside; what the ranks cry then is no fault of theirs.
@@ -49,11 +50,15 @@ _STREAMS = re.compile(r"std(?:out|err)|out(?:put)?|errors?|err|log", re.IGNORECA
 
 def with_end(book: Book, run: Run, scans: Mapping[str, Scan], evidence: list[Evidence], ended: bool) -> list[Evidence]:
     """`evidence` without a crash that the run survived or that somebody ordered; and with the one that stopped it,
-    where it has `ended` and the curve alone would be called healthy."""
+    where it has `ended` and the curve alone would be called healthy, or there is none."""
     evidence = [e for e in evidence if e.signal == SHAPE or not _cried(run, e)]
     shape = next((e for e in evidence if e.signal == SHAPE), None)
-    if shape is None or STOPPED not in book.signals[SHAPE].outcomes:
+    if SHAPE not in book.signals or STOPPED not in book.signals[SHAPE].outcomes:
         return evidence
+    if shape is None:
+        fault = last_error(run) if ended and not run.series else None
+        near = fault is not None and any(_is_near(file, fault) for file in run.files)
+        return sorted([*evidence, _stopped(fault)], key=lambda e: e.signal) if fault and near else evidence
     now = shape
     if shape.state == STOPPED and shape.source == "log":
         quiet = from_scans(book.signals[SHAPE], scans)
@@ -63,10 +68,18 @@ def with_end(book: Book, run: Run, scans: Mapping[str, Scan], evidence: list[Evi
             now = quiet or shape
     event = last_error(run) if ended else None
     if event is not None and now.state == "healthy":
-        now = Evidence(SHAPE, STOPPED, "log", quoted(event.text), event.step, event.rank, CONFIDENCE, event.origin)
+        now = _stopped(event)
     if event is not None and now.source == "log" and now.state == STOPPED and now.step is None:
         now = replace(now, step=run.step_range()[1])
     return [now if e is shape else e for e in evidence]
+
+
+def _is_near(file: FileReport, fault: Event) -> bool:
+    return file.path == fault.origin.path and file.lines - (fault.origin.line or 0) <= NEAR
+
+
+def _stopped(event: Event) -> Evidence:
+    return Evidence(SHAPE, STOPPED, "log", quoted(event.text), event.step, event.rank, CONFIDENCE, event.origin)
 
 
 def _cried(run: Run, item: Evidence) -> bool:
