@@ -16,10 +16,10 @@ from playbook.engine.tables import compile_book
 from playbook.errors import PlaybookError
 from playbook.faces.cli import run as command
 from playbook.knowledge.loader import Book
-from playbook.workflow.cases import CaseFile, read_cases, unmapped
+from playbook.workflow.cases import CaseFile, read_cases, read_lines, unmapped
 from playbook.workflow.upkeep import fit, precedents
-from playbook.workflow.upkeep.learn import class_of
-from playbook.workflow.upkeep.reports import Elicited, read_elicited, read_reports, write_opinions
+from playbook.workflow.upkeep.learn import class_of, facts
+from playbook.workflow.upkeep.reports import Elicited, Report, read_elicited, write_opinions
 
 LINE = '{"id": "a-1", "answers": {"loss-shape": "plateau"}, "causes": ["lr_too_high"]}'
 BROKEN = {
@@ -34,7 +34,7 @@ def test_a_broken_report_is_told_with_its_line(tmp_path: Path, text: str) -> Non
     path = tmp_path / "reports.jsonl"
     path.write_text(text, "utf-8")
     with pytest.raises(PlaybookError) as error:
-        read_reports(path)
+        read_lines(path)
     assert (error.value.problem.line, True) == (BROKEN[text][0], BROKEN[text][1] in error.value.problem.what)
 
 
@@ -49,7 +49,7 @@ def elicited() -> Elicited:
 
 
 def test_the_documents_name_the_reports_that_there_are() -> None:
-    reports = len(read_reports(places.knowledge() / "elicited" / "reports.jsonl"))
+    reports = len(read_lines(places.knowledge() / "elicited" / "reports.jsonl"))
     for name in ("README.md", "CHANGELOG.md"):
         text = " ".join((Path(__file__).parents[1] / name).read_text("utf-8").split())
         assert f" {reports:,} published reports" in text, name
@@ -57,7 +57,8 @@ def test_the_documents_name_the_reports_that_there_are() -> None:
 
 def test_every_report_speaks_the_words_of_the_book(real_book: Book, elicited: Elicited) -> None:
     for case in (*elicited.real, *elicited.imagined):
-        assert unmapped(case, real_book) == [], case.id
+        assert unmapped(case.read_twice(), real_book) == [], case.id
+        assert facts(case, real_book).keys().isdisjoint(case.inferred), f"{case.id}: told and inferred"
         assert all(class_of(real_book, name) for name in case.causes), case.id
     assert set(elicited.raters) <= set(real_book.signals)
     known = {case.id for case in (*elicited.real, *elicited.imagined)}
@@ -82,17 +83,43 @@ def test_nothing_of_the_held_out_half_is_learned(elicited: Elicited) -> None:
     assert learned.isdisjoint({thread for case in held for thread in _threads(case)})
 
 
-def _reports(class_: str, n: int, **answers: str) -> list[CaseFile]:
+def test_unseen_reports_are_seen_by_no_fit(elicited: Elicited) -> None:
+    unseen = read_lines(places.knowledge() / "elicited" / "unseen.jsonl")
+    assert len(unseen) > 700
+    known = {case.id for case in elicited.real} | {case.id for _, case in read_cases(places.knowledge() / "cases")}
+    assert known.isdisjoint(case.id for case in unseen)
+    pages = {source for case in elicited.real for source in case.sources if "github.com" in source}
+    assert pages.isdisjoint(source for case in unseen for source in case.sources)
+
+
+def _reports(class_: str, n: int, **answers: str) -> list[Report]:
     known = {k.replace("_", "-"): v for k, v in answers.items()}
-    return [CaseFile(id=f"{class_}-{known}-{i}", answers=known, causes=[class_]) for i in range(n)]
+    return [Report(id=f"{class_}-{known}-{i}", answers=known, causes=[class_]) for i in range(n)]
 
 
-def _fitted(book: Book, cases: list[CaseFile]) -> tuple[fit.Start, np.ndarray]:
+def _fitted(book: Book, cases: list[Report]) -> tuple[fit.Start, np.ndarray]:
     elicited = Elicited(tuple(cases), (), {}, {})
     every = {name: dict.fromkeys(signal.outcomes, 1.0) for name, signal in book.signals.items()}
     classes = {cause.class_ for cause in book.causes.values()}
     begin = fit.start(book, {name: dict.fromkeys(sorted(classes), row) for name, row in every.items()})
     return begin, np.exp(fit.fit(begin, fit.taught(begin, book, elicited, cases)))
+
+
+def test_what_was_inferred_from_a_report_teaches_less_than_what_it_tells(tiny: Book) -> None:
+    def share(told: dict[str, str], inferred: dict[str, str]) -> float:
+        reports = [
+            report.model_copy(update={"inferred": inferred if class_ == "lr_too_high" else {}})
+            for class_ in ("lr_too_high", "data_bad_content")
+            for report in _reports(
+                class_, 20, loss_shape="persistent-spike", **(told if class_ == "lr_too_high" else {})
+            )
+        ]
+        begin, after = _fitted(tiny, reports)
+        yes = begin.tables.column("lower-lr-removes-it", "yes")
+        assert yes is not None
+        return float(after[begin.tables.classes.index("lr_too_high"), yes])
+
+    assert share({}, {}) < share({}, {"lower-lr-removes-it": "yes"}) < share({"lower_lr_removes_it": "yes"}, {})
 
 
 def test_reports_move_what_is_believed_of_a_class(tiny: Book) -> None:

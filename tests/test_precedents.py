@@ -24,12 +24,11 @@ from playbook.findings import Evidence
 from playbook.knowledge.lint import precedents_fit
 from playbook.knowledge.loader import Book, load
 from playbook.knowledge.overlay import translate
-from playbook.workflow.cases import CaseFile
 from playbook.workflow.session import Session
 from playbook.workflow.upkeep import fit
 from playbook.workflow.upkeep import precedents as learning
 from playbook.workflow.upkeep.learn import class_of
-from playbook.workflow.upkeep.reports import Elicited, read_elicited, write_precedents
+from playbook.workflow.upkeep.reports import Elicited, Report, read_elicited, write_precedents
 
 RATE, DATA = "lr_too_high", "data_bad_content"
 TOLD = ("lower-lr-removes-it", "yes")
@@ -101,10 +100,10 @@ def test_a_class_without_precedents_keeps_its_share() -> None:
     assert moved[0] == 1 and 0.2 * moved[1] + 0.2 * moved[2] == pytest.approx(0.4) and moved[1] > 1 > moved[2]
 
 
-def _cases(pairs: list[tuple[str, str]]) -> list[CaseFile]:
+def _cases(pairs: list[tuple[str, str]]) -> list[Report]:
     """DATA where both answers are alike, RATE where they differ: no answer alone tells anything."""
     return [
-        CaseFile(
+        Report(
             id=f"c{i}",
             answers={"loss-shape": "plateau", "lower-lr-removes-it": a, "fp32-removes-it": b},
             causes=[DATA if a == b else RATE],
@@ -113,11 +112,14 @@ def _cases(pairs: list[tuple[str, str]]) -> list[CaseFile]:
     ]
 
 
-def _learned(book: Book, cases: list[CaseFile]) -> Precedents:
-    names = learning.features(book, cases)
+def _learned(book: Book, cases: list[Report]) -> Precedents:
+    twice = [case.read_twice() for case in cases]
+    names = learning.features(book, twice)
     classes = (DATA, RATE)
     target = np.array([[float(c in case.causes) for c in classes] for case in cases])
-    examples = learning.Examples(learning.inputs(book, cases, names), target, np.ones(len(cases)), target.argmax(1))
+    told = learning.inputs(book, cases, names)
+    inferred = learning.inputs(book, twice, names) - told
+    examples = learning.Examples(told, inferred, target, np.ones(len(cases)), target.argmax(1))
     return learning.train(examples, names, classes)
 
 
@@ -138,10 +140,29 @@ def test_which_question_was_answered_is_learned(real_book: Book, monkeypatch: py
     for i in range(240):
         signal, cause = (("lower-lr-removes-it", RATE), ("tied-to-samples", DATA))[i % 2]
         answers = {"loss-shape": "plateau", signal: ("yes", "no")[i // 2 % 2]}
-        cases.append(CaseFile(id=f"c{i}", answers=answers, causes=[cause]))
+        cases.append(Report(id=f"c{i}", answers=answers, causes=[cause]))
     found = _learned(real_book, cases)
     p = found.probabilities(learning.inputs(real_book, cases[:4], found.features))
     assert (p[[1, 3], 0] > 0.85).all() and (p[[0, 2], 1] > 0.85).all()
+
+
+def test_what_was_inferred_is_learned_beside_what_is_told(real_book: Book, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No report tells what the classes differ in; a second reader inferred it of each."""
+    monkeypatch.setattr(learning, "EPOCHS", 40)
+
+    def cases(yes: str) -> list[Report]:
+        pairs = ((yes, DATA), ("no", RATE)) * 60
+        told = {"loss-shape": "plateau"}
+        return [
+            Report(id=f"c{i}", answers=told, inferred={"tied-to-samples": state}, causes=[cause])
+            for i, (state, cause) in enumerate(pairs)
+        ]
+
+    asked = [case.read_twice() for case in cases("yes")[:2]]
+    for yes, tells in (("yes", True), ("no", False)):
+        found = _learned(real_book, cases(yes))
+        first = found.probabilities(learning.inputs(real_book, asked, found.features))[:, 0]
+        assert bool(first[0] > 0.7 and first[1] < 0.3) is tells
 
 
 def test_further_answers_are_drawn_as_the_class_would_give_them(real_book: Book) -> None:

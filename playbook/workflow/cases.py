@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
@@ -49,6 +50,9 @@ class CaseFile(BaseModel):
     split: str | None = None
 
 
+Told = TypeVar("Told", bound=CaseFile)
+
+
 def read_case(path: Path) -> CaseFile:
     """One case file. Raises `PlaybookError` with file and line."""
     text = _text(path)
@@ -78,16 +82,36 @@ def _line(text: str, place: str) -> int | None:
     return next((n for n, line in enumerate(text.splitlines(), 1) if line.startswith(f"{key}:")), 1)
 
 
+def read_lines(path: Path, kind: type[Told] = CaseFile) -> tuple[Told, ...]:
+    """Case files, one JSON object a line; an id stands once. Raises `PlaybookError` with file and line."""
+    found: dict[str, Told] = {}
+    for number, line in enumerate(_text(path).splitlines(), 1):
+        if not line.strip():
+            continue
+        try:
+            case = kind.model_validate(json.loads(line))
+        except ValueError as error:
+            what = str(error).splitlines()[0]
+            mend = "a line holds one case as a JSON object with id, causes and answers"
+            raise PlaybookError(str(path), f"is no case file: {what}", mend, number) from None
+        if case.id in found:
+            raise PlaybookError(str(path), f"{case.id!r} stands twice", "keep one of the two", number)
+        found[case.id] = case
+    return tuple(found.values())
+
+
 def read_cases(
     folder: Path, split: str | None = None, passed: Callable[[Problem], None] = lambda problem: None
 ) -> list[tuple[Path, CaseFile]]:
-    """All case files of a folder and below it (or one file), by name; `split`: only those of this half.
+    """All case files of a folder and below it (or one file, YAML or JSON lines), by name; `split`: only those of this
+    half.
 
     A folder holds other YAML too (a configuration beside the metrics): `passed` is told of each. Raises `PlaybookError`
     for a file that is meant as a case and is none, and where there are no cases at all.
     """
     if folder.is_file():
-        found = [(folder, read_case(folder))]
+        lines = folder.suffix == ".jsonl"
+        found = [(folder, case) for case in read_lines(folder)] if lines else [(folder, read_case(folder))]
     elif folder.is_dir():
         found = []
         for path in sorted(p for p in (*folder.rglob("*.yaml"), *folder.rglob("*.yml")) if p.is_file()):

@@ -28,10 +28,9 @@ from playbook.findings import Evidence
 from playbook.knowledge.entries import SHAPE
 from playbook.knowledge.loader import Book
 from playbook.workflow.calibration import calibration_error
-from playbook.workflow.cases import CaseFile
 from playbook.workflow.upkeep import precedents
 from playbook.workflow.upkeep.learn import class_of, facts
-from playbook.workflow.upkeep.reports import Elicited
+from playbook.workflow.upkeep.reports import Elicited, Report
 
 Opinions = dict[str, dict[str, dict[str, float]]]
 
@@ -42,6 +41,7 @@ CONFIRMED = 0.6  # share of the confirmed class in what a report teaches; the ra
 IMAGINED = 0.3  # weight of a scenario against a report
 PARTS, KEPT, PART_WEIGHT = 2, 0.65, 0.5  # further copies of a report with this share of its answers, and their weight
 RATED_AT_LEAST = 1.0  # per cent: a rater's "never" is not believed to the letter
+TWICE_WEIGHT = 0.5  # weight of a report with what a second reader inferred
 # Who names the number format mostly had trouble with it: reports show when it is told, which precedents learn, and not
 # how common it is in a class.
 AS_RATED = frozenset({"precision"})
@@ -114,7 +114,7 @@ def by_class(tables: Tables) -> np.ndarray:
     return class_mean(tables.likelihood, tables.class_start, tables.prior)
 
 
-def lessons(begin: Start, book: Book, cases: Sequence[CaseFile], elicited: Elicited, part: int = 0) -> Lessons:
+def lessons(begin: Start, book: Book, cases: Sequence[Report], elicited: Elicited, part: int = 0) -> Lessons:
     """What `cases` teach; `part` 0 takes them whole, others keep a part of the answers that depends on it."""
     tables = begin.tables
     n = len(cases)
@@ -136,14 +136,14 @@ def _kept(case: str, signal: str, part: int) -> bool:
     return int.from_bytes(digest[:4], "big") < KEPT * 2**32
 
 
-def _truth(begin: Start, book: Book, case: CaseFile) -> np.ndarray:
+def _truth(begin: Start, book: Book, case: Report) -> np.ndarray:
     truth = np.zeros(len(begin.tables.classes))
     for name in {c for cause in case.causes if (c := class_of(book, cause))}:
         truth[begin.tables.classes.index(name)] = 1.0
     return truth / max(truth.sum(), 1.0)
 
 
-def _target(begin: Start, book: Book, case: CaseFile, elicited: Elicited) -> np.ndarray:
+def _target(begin: Start, book: Book, case: Report, elicited: Elicited) -> np.ndarray:
     classes, truth = begin.tables.classes, _truth(begin, book, case)
     if case.id not in elicited.judged:
         return truth
@@ -206,11 +206,13 @@ def _believed(offset: np.ndarray, weight: np.ndarray, shift: np.ndarray) -> np.n
     return np.asarray(z / z.sum(axis=1, keepdims=True))
 
 
-def taught(begin: Start, book: Book, elicited: Elicited, cases: Sequence[CaseFile]) -> Lessons:
-    """The lessons of `cases` (whole and in parts) and of all scenarios."""
+def taught(begin: Start, book: Book, elicited: Elicited, cases: Sequence[Report]) -> Lessons:
+    """The lessons of `cases` (whole, in parts, and read twice) and of all scenarios."""
     lesson = lessons(begin, book, cases, elicited)
     for part in range(1, PARTS + 1):
         lesson += lessons(begin, book, cases, elicited, part)
+    twice = lessons(begin, book, [case.read_twice() for case in cases if case.inferred], elicited)
+    lesson += replace(twice, worth=twice.worth * TWICE_WEIGHT)
     imagined = lessons(begin, book, elicited.imagined, elicited)
     return lesson + replace(imagined, worth=imagined.worth * IMAGINED)
 
@@ -248,18 +250,21 @@ def network(
     begin: Start,
     book: Book,
     elicited: Elicited,
-    cases: Sequence[CaseFile],
+    cases: Sequence[Report],
     fitted: np.ndarray,
     narrate: Callable[[str], None] | None = None,
 ) -> Precedents:
     """The precedents learned from `cases` and all scenarios; further answers are drawn from `fitted`."""
     every = [*cases, *elicited.imagined]
-    names = precedents.features(book, every)
+    all_told = [case.read_twice() for case in every]
+    names = precedents.features(book, all_told)
     # a fold may be all there is: no rows, but as many columns
     target = np.array([_target(begin, book, case, elicited) for case in every]).reshape(-1, len(begin.tables.classes))
     truth = np.array([_truth(begin, book, case).argmax() for case in every], dtype=np.int64)
     worth = np.append(np.ones(len(cases)), np.full(len(elicited.imagined), precedents.IMAGINED))
-    examples = precedents.Examples(precedents.inputs(book, every, names), target, worth, truth)
+    told = precedents.inputs(book, every, names)
+    twice = precedents.inputs(book, all_told, names)
+    examples = precedents.Examples(told, np.maximum(twice - told, 0.0), target, worth, truth)
     people = {s for s in begin.rated if s != SHAPE and not book.signals[s].circumstance}
     asked = precedents.askable(begin.tables, fitted, people, names) if people else None
     return precedents.train(examples, names, begin.tables.classes, asked, narrate)

@@ -2,8 +2,10 @@
 
 Trained on the reports and scenarios of `elicited/` against the targets of the fit (the confirmed class, softened by
 what a rater judged from the answers alone). Each time a report is shown, a random part of its answers is hidden, as a
-diagnosis meets it half way. A diagnosis also asks for more than a report tells: every other time further answers are
-added, drawn as the class would give them, so that an answer which was only given because we asked is no news. A random
+diagnosis meets it half way. People tell more or less of the same incident: every other time a part of what a second
+reader inferred from the report stands beside its answers. A diagnosis also asks for more than a report tells: every
+other time further answers are added, drawn as the class would give them, so that an answer which was only given because
+we asked is no news. A random
 part of the hidden layer is hidden too, and weights decay, so that the network does not learn single reports by heart.
 One seed: the same reports give the same network.
 
@@ -30,6 +32,7 @@ UNITS = 256
 EPOCHS, BATCH, RATE, DECAY = 100, 64, 2e-3, 0.18
 HIDDEN_ANSWERS = 0.6  # up to this share of the answers of a report is hidden, anew each time; half of it in the mean
 HIDDEN_UNITS = 0.5
+INFERRED_OFTEN = 0.5  # how often a report is shown with a part of what was inferred from it
 FURTHER, FURTHER_OFTEN = 12, 0.5  # up to so many further answers are added, and how often
 IMAGINED = 0.4  # weight of a scenario against a report
 SEEN_AT_LEAST = 3  # an outcome that fewer reports tell is left out
@@ -40,10 +43,17 @@ _START = 1 / 6  # variance of the first layer at the start: a report has about t
 
 @dataclass(frozen=True, slots=True)
 class Examples:
-    """Reports as numbers: x float64[n, f] 1 where the outcome is told, target float64[n, c], worth float64[n], class of
-    the truth int[n]."""
+    """Reports as numbers.
+
+    x         float64[n, f], 1 where the outcome is told
+    inferred  float64[n, f], 1 where it was inferred
+    target    float64[n, c]
+    worth     float64[n]
+    truth     int[n], class of the truth
+    """
 
     x: np.ndarray
+    inferred: np.ndarray
     target: np.ndarray
     worth: np.ndarray
     truth: np.ndarray
@@ -120,12 +130,20 @@ def train(
         order = draw.permutation(n)
         for first in range(0, max(n - BATCH, 0) + 1, BATCH):
             batch = order[first : first + BATCH]
-            x = examples.x[batch] if asked is None else _asked_on(asked, examples.x[batch], examples.truth[batch], draw)
+            x = _told_more(examples.x[batch], examples.inferred[batch], draw)
+            if asked is not None:
+                x = _asked_on(asked, x, examples.truth[batch], draw)
             hide = HIDDEN_ANSWERS * draw.random((len(batch), 1))
             x = x * (draw.random((len(batch), f)) > hide)
             kept = (draw.random((len(batch), UNITS)) > HIDDEN_UNITS) / (1 - HIDDEN_UNITS)
             descent.step(_slope(weights, x, examples.target[batch], examples.worth[batch], kept))
     return Precedents(names, classes, **weights)
+
+
+def _told_more(x: np.ndarray, inferred: np.ndarray, draw: np.random.Generator) -> np.ndarray:
+    """`x` float64[n, f] with a part of `inferred`, anew each time."""
+    part = (draw.random((len(x), 1)) < INFERRED_OFTEN) * draw.random((len(x), 1))
+    return np.maximum(x, inferred * (draw.random(x.shape) < part))
 
 
 def _asked_on(asked: Askable, x: np.ndarray, truth: np.ndarray, draw: np.random.Generator) -> np.ndarray:

@@ -2,7 +2,9 @@
 
 `elicited/` of a knowledge folder holds what the opinions are fitted to:
 
-    reports.jsonl       case files of public threads with a confirmed cause (contract: case file), each with its source
+    reports.jsonl       case files of public threads with a confirmed cause (contract: case file), each with its source;
+                        `inferred` holds what a second reader inferred from the mechanism that the report describes
+    unseen.jsonl        reports that no fit reads: found later, to judge with (`playbook evaluate`)
     scenarios.jsonl     case files that raters imagined, class by class, for what the published ones seldom show
     judgements.json     id of a report, scenario or case -> class -> probability, judged from its answers alone
     raters.json         signal -> {outcomes, classes: class -> share of each outcome}: judged without any report
@@ -15,13 +17,24 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from pydantic import ValidationError
+from pydantic import Field
 
 from playbook.errors import PlaybookError, reason
-from playbook.workflow.cases import CaseFile, read_cases
+from playbook.workflow.cases import CaseFile, read_cases, read_lines
 
 FOLDER = "elicited"
 _MEND = "see the head of workflow/upkeep/reports.py"
+
+
+class Report(CaseFile):
+    """A case file to learn from. `inferred` holds further answers: what the report does not say in so many words and an
+    investigator who knew its cause would answer."""
+
+    inferred: dict[str, str] = Field(default_factory=dict)
+
+    def read_twice(self) -> Report:
+        """With what was inferred among its answers."""
+        return self.model_copy(update={"answers": {**self.inferred, **self.answers}})
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,8 +47,8 @@ class Elicited:
     raters      signal -> class -> outcome -> share, each row above 0
     """
 
-    real: tuple[CaseFile, ...]
-    imagined: tuple[CaseFile, ...]
+    real: tuple[Report, ...]
+    imagined: tuple[Report, ...]
     judged: dict[str, dict[str, float]]
     raters: dict[str, dict[str, dict[str, float]]]
 
@@ -43,11 +56,12 @@ class Elicited:
 def read_elicited(knowledge: Path) -> Elicited:
     """All of it. Raises `PlaybookError` where a file is missing or broken (with its line) or no report is held."""
     folder = knowledge / FOLDER
-    studies = [case for _, case in read_cases(knowledge / "cases") if case.split == "development"]
-    real = (*studies, *read_reports(folder / "reports.jsonl"))
+    cases = [case for _, case in read_cases(knowledge / "cases")]
+    studies = [Report.model_validate(case.model_dump()) for case in cases if case.split == "development"]
+    real = (*studies, *read_lines(folder / "reports.jsonl", Report))
     if not real:
         raise PlaybookError(str(folder), "holds no reports, and no case is of the development half", _MEND)
-    imagined = read_reports(folder / "scenarios.jsonl")
+    imagined = read_lines(folder / "scenarios.jsonl", Report)
     judged = _mapping(folder / "judgements.json")
     raters = {
         name: {c: dict(zip(view["outcomes"], map(float, row), strict=True)) for c, row in view["classes"].items()}
@@ -86,23 +100,6 @@ def _write(path: Path, blocks: list[str]) -> Path:
     except OSError as error:
         raise PlaybookError(str(path), f"cannot be written: {reason(error)}", "name a folder of your own") from None
     return path
-
-
-def read_reports(path: Path) -> tuple[CaseFile, ...]:
-    """Case files, one JSON object a line; an id stands once."""
-    found: dict[str, CaseFile] = {}
-    for number, line in enumerate(_text(path).splitlines(), 1):
-        if not line.strip():
-            continue
-        try:
-            case = CaseFile.model_validate(json.loads(line))
-        except (ValueError, ValidationError) as error:
-            what = str(error).splitlines()[0]
-            raise PlaybookError(str(path), f"is no case file: {what}", _MEND, number) from None
-        if case.id in found:
-            raise PlaybookError(str(path), f"{case.id!r} stands twice", "keep one of the two", number)
-        found[case.id] = case
-    return tuple(found.values())
 
 
 def _mapping(path: Path) -> dict[str, Any]:
