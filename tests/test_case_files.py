@@ -95,3 +95,15 @@ def test_learning_names_what_is_no_case(folder: Path, tmp_path: Path, capsys: py
     assert command(["knowledge", "learn", str(folder), "--pack", str(pack), "--dry-run", "--json"]) == 0
     (useless,) = json.loads(capsys.readouterr().out)["useless"]
     assert useless["id"].endswith("config.yaml") and "no case file" in useless["why"]
+
+
+def test_cases_may_stand_one_a_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    lines = tmp_path / "cases.jsonl"
+    one = '{"id": "%s", "causes": ["lr_too_high"], "answers": {"loss-shape": "plateau"}}'
+    lines.write_text("\n".join([one % "a", "", one % "b"]), "utf-8")
+    assert command(["evaluate", str(lines), "--json"]) == 0
+    assert [case["id"] for case in json.loads(capsys.readouterr().out)["per_case"]] == ["a", "b"]
+    lines.write_text(one % "a" + "\n{broken\n", "utf-8")
+    assert command(["evaluate", str(lines)]) == 2
+    told = capsys.readouterr().err.splitlines()
+    assert len(told) == 1 and "cases.jsonl:2" in told[0]

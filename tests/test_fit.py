@@ -34,7 +34,7 @@ def test_a_broken_report_is_told_with_its_line(tmp_path: Path, text: str) -> Non
     path = tmp_path / "reports.jsonl"
     path.write_text(text, "utf-8")
     with pytest.raises(PlaybookError) as error:
-        read_lines(path)
+        read_lines(path, Report)
     assert (error.value.problem.line, True) == (BROKEN[text][0], BROKEN[text][1] in error.value.problem.what)
 
 
@@ -49,7 +49,7 @@ def elicited() -> Elicited:
 
 
 def test_the_documents_name_the_reports_that_there_are() -> None:
-    reports = len(read_lines(places.knowledge() / "elicited" / "reports.jsonl"))
+    reports = len(read_lines(places.knowledge() / "elicited" / "reports.jsonl", Report))
     for name in ("README.md", "CHANGELOG.md"):
         text = " ".join((Path(__file__).parents[1] / name).read_text("utf-8").split())
         assert f" {reports:,} published reports" in text, name
@@ -84,7 +84,7 @@ def test_nothing_of_the_held_out_half_is_learned(elicited: Elicited) -> None:
 
 
 def test_unseen_reports_are_seen_by_no_fit(elicited: Elicited) -> None:
-    unseen = read_lines(places.knowledge() / "elicited" / "unseen.jsonl")
+    unseen = read_lines(places.knowledge() / "elicited" / "unseen.jsonl", Report)
     assert len(unseen) > 700
     known = {case.id for case in elicited.real} | {case.id for _, case in read_cases(places.knowledge() / "cases")}
     assert known.isdisjoint(case.id for case in unseen)

@@ -82,7 +82,7 @@ def _line(text: str, place: str) -> int | None:
     return next((n for n, line in enumerate(text.splitlines(), 1) if line.startswith(f"{key}:")), 1)
 
 
-def read_lines(path: Path, kind: type[Told] = CaseFile) -> tuple[Told, ...]:
+def read_lines(path: Path, kind: type[Told]) -> tuple[Told, ...]:
     """Case files, one JSON object a line; an id stands once. Raises `PlaybookError` with file and line."""
     found: dict[str, Told] = {}
     for number, line in enumerate(_text(path).splitlines(), 1):
@@ -111,7 +111,7 @@ def read_cases(
     """
     if folder.is_file():
         lines = folder.suffix == ".jsonl"
-        found = [(folder, case) for case in read_lines(folder)] if lines else [(folder, read_case(folder))]
+        found = [(folder, case) for case in read_lines(folder, CaseFile)] if lines else [(folder, read_case(folder))]
     elif folder.is_dir():
         found = []
         for path in sorted(p for p in (*folder.rglob("*.yaml"), *folder.rglob("*.yml")) if p.is_file()):
