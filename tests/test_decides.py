@@ -111,6 +111,45 @@ def test_a_line_that_many_causes_leave_decides_nothing(tmp_path: Path, said: str
     assert not found.decided
 
 
+BESIDE = [line for line in SAYS_IT if "zip archive" not in line]
+SENSIBLE = "".join(
+    f"step {10 * n} loss {2 + 4 / (1 + n / 10):.3f} lr 0.0003 grad_norm {0.8 + 0.01 * (n % 7):.2f}\n"
+    for n in range(1, 61)
+)
+
+
+@pytest.mark.parametrize("line", BESIDE)
+def test_it_decides_behind_a_healthy_curve_too(tmp_path: Path, line: str) -> None:
+    """That the loss looked well is no second opinion on a line that names its fault."""
+    _, found = read(tmp_path, SENSIBLE + TRACE + line + "\n")
+    assert found.decided and found.causes[0].class_ == SAYS_IT[line]
+
+
+REPAIRED = [
+    "NVRM: Xid (PCI:0000:10:1c): 63, pid=1896, Row Remapper: New row marked for remapping, reset gpu to activate.",
+    "NVRM: Xid (PCI:0000:10:1c): 63, pid='<unknown>', name=<unknown>, Dynamic Page Retirement: New page retired",
+]
+
+
+@pytest.mark.parametrize("line", REPAIRED)
+def test_the_record_of_a_repair_is_no_incident(tmp_path: Path, line: str) -> None:
+    session, found = read(tmp_path, line + "\n")
+    assert not found.decided and word(session, found) != "incident"
+    session, found = read(tmp_path, SENSIBLE + line + "\n")
+    assert word(session, found) == "healthy"
+
+
+GONE = ["torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 1.53 GiB.", "KeyError: 'labels'"]
+
+
+@pytest.mark.parametrize("line", GONE)
+def test_who_is_dead_has_no_stacks_to_dump(tmp_path: Path, line: str) -> None:
+    _, found = read(tmp_path, TRACE + line + "\n")
+    assert not {"dump-stacks-before-killing", "isolate-the-node"} & set(found.first_aid)
+    _, waited = read(tmp_path, WAITED)
+    assert waited.first_aid[0] == "dump-stacks-before-killing"
+
+
 def test_who_sent_signal_9_is_not_known(tmp_path: Path) -> None:
     """The kernel for want of memory, but also a scheduler, a watchdog, an operator or the launcher."""
     _, bare = read(tmp_path, OPEN["killed"])

@@ -401,4 +401,7 @@ def test_one_line_has_to_be_surer_than_several(tiny: Book, monkeypatch: pytest.M
         assert rests_on_a_line(belief, tables.index(first.id)) is (place is not None)
         monkeypatch.setattr(diagnosis_module, "DECIDE", first.probability - 0.01)
         monkeypatch.setattr(diagnosis_module, "DECIDE_ON_A_LINE", first.probability + 0.01)
+        monkeypatch.setattr(diagnosis_module, "ALONE", 1e9)
         assert diagnose(tiny, tables, evidence).decided is (place is None)
+        monkeypatch.setattr(diagnosis_module, "ALONE", 1.0)  # no other class comes near
+        assert diagnose(tiny, tables, evidence).decided

@@ -215,3 +215,93 @@ OPEN_ENDS = {
 @pytest.mark.parametrize("said", OPEN_ENDS.values(), ids=OPEN_ENDS)
 def test_a_log_without_a_curve_that_ends_otherwise_tells_of_no_crash(tmp_path: Path, said: str) -> None:
     assert "loss-shape" not in told(tmp_path, said)
+
+
+EVICTED = {
+    "memory": (
+        "Message: The node was low on resource: memory. Threshold quantity: 100Mi, available: 42Mi.",
+        "host-oom",
+    ),
+    "memory, kubelet": ("Warning  Evicted  3m  kubelet  The node was low on resource: memory.", "host-oom"),
+}
+
+
+@pytest.mark.parametrize(("said", "end"), EVICTED.values(), ids=EVICTED)
+@pytest.mark.parametrize("before", [WORDS, ROWS], ids=["words", "rows"])
+def test_who_was_evicted_for_want_of_memory_had_none(tmp_path: Path, before: str, said: str, end: str) -> None:
+    got = read(tmp_path, before + said + "\n")
+    assert got.verdict == "incident"
+    assert {e.signal: e.state for e in got.evidence}["crash-tail"] == end
+    assert judged(got).diagnosis().causes[0].class_ == "host_or_input_stall"
+
+
+FILLED = [
+    "Message: The node was low on resource: ephemeral-storage. Container trainer was using 212Gi, request is 0.",
+    "Message: Pod ephemeral local storage usage exceeds the total limit of containers 100Gi.",
+    'Message: Usage of EmptyDir volume "scratch" exceeds the limit "64Gi".',
+]
+
+
+@pytest.mark.parametrize("said", FILLED)
+def test_who_was_evicted_for_a_full_disk_had_no_room(tmp_path: Path, said: str) -> None:
+    got = read(tmp_path, ROWS + "Reason: Evicted\n" + said + "\n")
+    assert got.verdict == "incident"
+    assert judged(got).diagnosis().causes[0].id == "filesystem-stall"
+
+
+BY_ORDER = [
+    "Warning  Preempted  2m  default-scheduler  Preempted by pod 8f1 on node gpu-7",
+    "Message: Pod was active on the node longer than the specified deadline",
+    "Message: Taint manager: deletion due to NoExecute taint",
+    "slurmstepd: error: *** JOB 9 ON node01 CANCELLED AT 2025-03-02T04:11:09 DUE TO PREEMPTION ***",
+]
+
+
+@pytest.mark.parametrize("said", BY_ORDER)
+def test_who_had_to_make_room_for_others_met_no_fault(tmp_path: Path, said: str) -> None:
+    cried = TRACE + "RuntimeError: DataLoader worker (pid 77) exited unexpectedly\n"
+    assert read(tmp_path, ROWS + said + "\n" + cried).verdict == "healthy"
+
+
+LAUNCHED = {
+    "abort": "MPI_ABORT was invoked on rank 3 in communicator MPI_COMM_WORLD\nwith errorcode 1.\n",
+    "mpich": "application called MPI_Abort(MPI_COMM_WORLD, 1) - process 3\n",
+    "non-zero": "mpirun detected that one or more processes exited with non-zero status, thus causing\n"
+    "the job to be terminated. The first process to do so was:\n",
+    "lost daemon": "ORTE has lost communication with a remote daemon.\n",
+    "prte": "PRTE has lost communication with a remote daemon.\n",
+    "signal 6": "mpirun noticed that process rank 3 with PID 0 on node node03 exited on signal 6 (Aborted).\n",
+    "srun": "srun: error: node017: task 3: Exited with exit code 1\n",
+    "srun, signal": "srun: error: node017: task 3: Segmentation fault (core dumped)\n",
+}
+
+
+@pytest.mark.parametrize("said", LAUNCHED.values(), ids=LAUNCHED)
+@pytest.mark.parametrize("before", [WORDS, ROWS], ids=["words", "rows"])
+def test_a_launcher_that_lost_a_rank_tells_of_a_crash(tmp_path: Path, before: str, said: str) -> None:
+    assert read(tmp_path, before + said).verdict == "incident"
+    assert read(tmp_path, ROWS + LIMIT + said).verdict == "healthy"
+
+
+def test_a_stage_that_is_done_hides_no_crash_of_the_next(tmp_path: Path) -> None:
+    (tmp_path / "metrics.csv").write_text(CURVE)
+    (tmp_path / "run.log").write_text("Training completed.\n" + WORDS)
+    assert ingest([str(tmp_path)], judge.library().book).verdict == "healthy"
+    (tmp_path / "train.log").write_text("Training completed.\n" + ROWS + TRACE + "KeyError: 'labels'\n")
+    (tmp_path / "metrics.csv").unlink()
+    (tmp_path / "run.log").unlink()
+    assert ingest([str(tmp_path)], judge.library().book).verdict == "incident"
+
+
+HANDLED = {
+    "before": "ERROR data: cannot read sample 4711, skipping it\n" + TRACE + "OSError: image file is truncated\n",
+    "after": TRACE + "OSError: image file is truncated\nINFO data: continuing with the next sample\n",
+    "retry": TRACE + "ConnectionError: storage not reached\nWARNING io: attempt 1 of 5 failed, retrying in 2 s\n",
+}
+
+
+@pytest.mark.parametrize("said", HANDLED.values(), ids=HANDLED)
+def test_an_exception_that_was_handled_near_the_end_stops_nothing(tmp_path: Path, said: str) -> None:
+    assert "loss-shape" not in told(tmp_path, said + WORDS[: WORDS.index("\n") * 5])
+    assert read(tmp_path, ROWS + said).verdict == "healthy"
+    assert read(tmp_path, ROWS + said + TRACE + "KeyError: 'labels'\n").verdict == "incident"

@@ -19,6 +19,8 @@ MOST = 8
 # First aid that would also mend the cause goes first when the cause is at least this probable.
 LIKELY = 0.3
 MOST_AIDS = 5
+# What forbids a first aid must be more likely so than not.
+SURE_ENOUGH = 0.5
 # What is lost without first aid. A diagnosis takes about an hour, in which the GPUs run for nothing; a scene that is
 # gone is reproduced in an hour of work; the way back to an older healthy state is some 500 steps (a usual distance of
 # checkpoints, ledger D3-ckpt-1), run once more; a run that is meddled with without need is rolled back as well.
@@ -68,12 +70,13 @@ def first_aid(book: Book, shape: str | None, tables: Tables, belief: Belief, siz
     """
     share = dict(zip(tables.causes, belief.marginal, strict=True))
     seen = {e.signal: e.state for e in belief.used}
+    sure = {e.signal: e.state for e in belief.used if e.confidence >= SURE_ENOUGH}
     found = []
     for fix in book.fixes.values():
         called = any(seen.get(signal) in outcomes for signal, outcomes in fix.called_by.items())
         if fix.kind != "first-aid" or fix.status == "deprecated" or not (called or shape in fix.symptoms):
             continue
-        if any(seen.get(signal) in outcomes for signal, outcomes in fix.unless.items()):
+        if any(sure.get(signal) in outcomes for signal, outcomes in fix.unless.items()):
             continue
         chance = float(sum(share.get(cause, 0.0) for cause in fix.treats))
         if fix.treats and chance < WORTH_NAMING:

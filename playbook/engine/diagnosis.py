@@ -31,7 +31,7 @@ ALONE = 30.0
 # Symptoms are called an incident only when the detector is this sure: warnings on healthy runs cost trust. A weaker one
 # decides nothing, and neither does what is told beside a curve that looks healthy.
 INCIDENT = 0.7
-# What rests on one line of a log has to be surer than what several observations come to.
+# What rests on one line of a log that leaves other classes has to be surer than what several observations come to.
 DECIDE_ON_A_LINE = 0.9
 # What speaks against the leading cause may come to this share of what speaks for it. Answers that contradict each other
 # leave a cause first that fits none too badly: a mistaken answer or two faults, no verdict. Below it verdicts on
@@ -210,13 +210,15 @@ def _decide(
 ) -> tuple[bool, str]:
     if not ranked:
         return False, "the book has no causes"
-    if len({e.signal for e in belief.used} - {SHAPE}) < DECIDE_EVIDENCE and not _says_it_alone(tables, ranked, belief):
+    alone = _says_it_alone(tables, ranked, belief)
+    if len({e.signal for e in belief.used} - {SHAPE}) < DECIDE_EVIDENCE and not alone:
         return False, "too little is known"
     if any(e.signal == SHAPE and (e.confidence < INCIDENT or e.state == HEALTHY) for e in belief.used):
         return False, "whether there is a fault at all is not sure"
     if belief.unknown > ranked[0].probability:
         return False, "nothing in the book explains this evidence well"
-    bar = DECIDE_ON_A_LINE if explain.rests_on_a_line(belief, tables.index(ranked[0].id)) else DECIDE
+    doubted = not alone and explain.rests_on_a_line(belief, tables.index(ranked[0].id))
+    bar = DECIDE_ON_A_LINE if doubted else DECIDE
     if ranked[0].probability < bar:
         several = "several causes explain the evidence"
         return False, several if plan else "nothing that is left to look at would decide it"

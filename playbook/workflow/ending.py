@@ -22,7 +22,7 @@ from playbook.findings import Evidence, Scan
 from playbook.knowledge.loader import Book
 from playbook.series import Event, FileReport, Run
 
-STOPS = frozenset(("traceback", "oom", "cuda-error", "nccl", "segfault"))
+STOPS = frozenset(("traceback", "oom", "cuda-error", "nccl", "segfault", "aborted"))
 STOPPED = "hang-or-crash"
 # An incident, though not for sure: a program may catch what it prints.
 CONFIDENCE = 0.75
@@ -37,11 +37,12 @@ _NO_FAULT = re.compile(
 _ORDERED = re.compile(
     r"^KeyboardInterrupt|TIME LIMIT|PREEMPT|\b(?:was|been|being) preempted|CANCELLED AT(?!.*FAILURE)"
     r"|\bSIG(?:TERM|INT)\b|[Ss]ignal:? ?(?:15|2)\b|^\s*Terminated\s*$"
+    r"|Preempted by|longer than the specified deadline|deletion due to NoExecute taint"
 )
 # Who is killed without having been told to end; by whom is not said.
 _KILLED = re.compile(
     r"exitcode\s*:\s*-9\b|\bsignal 9\b|return code = -9\b|\bexit code:? +137\b"
-    r"|signal: Killed|^\s*Killed\s*$|: \d+ Killed\b"
+    r"|signal: Killed|^\s*Killed\s*$|: \d+ Killed\b|low on resource: |limit of containers|EmptyDir volume"
 )
 DONE = "end"  # the kind of what a trainer says when it is through
 _SPOKEN = STOPS | {"launcher", "killed"}  # kinds of the last words of a job
@@ -69,8 +70,9 @@ def with_end(book: Book, run: Run, scans: Mapping[str, Scan], evidence: list[Evi
     event = last_error(run) if ended else None
     if event is not None and now.state == "healthy":
         now = _stopped(event)
-    if event is not None and now.source == "log" and now.state == STOPPED and now.step is None:
-        now = replace(now, step=run.step_range()[1])
+    if event is not None and now.source == "log" and now.state == STOPPED:
+        step = run.step_range()[1] if now.step is None else now.step
+        now = replace(now, step=step, confidence=max(now.confidence, CONFIDENCE))
     return [now if e is shape else e for e in evidence]
 
 
@@ -94,15 +96,22 @@ def _through(run: Run, shape: Evidence) -> bool:
     """Whether the trainer had said that it was done when the line was written: who leaves badly has trained well."""
     if shape.origin is None or shape.origin.line is None:
         return False
-    path, line = shape.origin.path, shape.origin.line
-    rows = [
-        s.lines.max() for s in run.series.values() if s.origin.path == path and s.lines is not None and len(s.lines)
-    ]
-    last = max(rows, default=0)
-    return any(
-        event.kind == DONE and event.origin.path == path and last <= (event.origin.line or 0) < line
-        for event in run.events
-    )
+    return _done_at(run).get(shape.origin.path, np.inf) < shape.origin.line
+
+
+def _done_at(run: Run) -> dict[str, int]:
+    """The line of each file where the trainer says that it is done; a word behind which rows follow is of a stage."""
+    last: dict[str, int] = {}
+    for series in run.series.values():
+        if series.lines is not None and len(series.lines):
+            path = series.origin.path
+            last[path] = max(last.get(path, 0), int(series.lines.max()))
+    found: dict[str, int] = {}
+    for event in run.events:
+        path, line = event.origin.path, event.origin.line or 0
+        if event.kind == DONE and line >= last.get(path, 0):
+            found[path] = min(line, found.get(path, line))
+    return found
 
 
 def _words_went_on(run: Run, shape: Evidence) -> bool:
@@ -120,7 +129,7 @@ def _words_went_on(run: Run, shape: Evidence) -> bool:
 
 def last_error(run: Run) -> Event | None:
     """The first error behind the last row, where nothing of the run comes after it; None where there is none."""
-    if any(event.kind == DONE for event in run.events):
+    if _done_at(run):
         return None
     last = _last_rows(run)
     behind = [event for event in run.events if last.get(event.origin.path, np.inf) < (event.origin.line or 0)]

@@ -59,7 +59,8 @@ _EXITS = {"9": "killed", "15": "killed", "11": "segfault", "7": "segfault", "6":
 _DIED = frozenset(("killed", "segfault"))  # what only the launcher knows of a rank that fell silent
 _CAUTION = re.compile(r"\b(?:WARN(?:ING)?|INFO|DEBUG)\b")
 _ALONE = re.compile(r"(?:Error|Exception|Interrupt|Failure)$")  # an exception that is told without its traceback
-_NEXT = 2  # lines from such a notice to its traceback
+_HANDLED = re.compile(r"\b(?:[Rr]etry(?:ing)?|[Ss]kipping|[Ii]gnoring|[Cc]ontinuing with(?:out)?)\b")
+_NEXT = 2  # lines from such a notice to its traceback, or from a traceback to the word that it was handled
 _FRAMES = 400  # lines of one traceback: beyond that it is no longer one
 
 
@@ -70,7 +71,7 @@ class _Open:
 
     def __init__(self, time: str | None, aside: str = "") -> None:
         self.lines, self.number, self.said, self.launcher, self.time = 0, 0, "", False, time
-        self.aside = aside  # "ignored" | "thread"
+        self.aside = aside  # "ignored" | "thread" | "handled"
 
 
 def watch(rows: Rows) -> Callable[[int, str], None]:
@@ -159,7 +160,7 @@ class _Watcher:
         launcher = trace.launcher or _LAUNCHER_NAME.search(name) is not None
         kind = notable_words.kind_of_exception(trace.said)
         kind = "launcher" if launcher and kind == "traceback" else kind
-        kind = "thread" if trace.aside and kind == "traceback" else kind
+        kind = trace.aside if trace.aside and kind == "traceback" else kind
         self._emit(kind, trace.said, trace.number, rank, trace.time, launcher)
 
     def _judge(self, number: int, raw: str, line: text.Line) -> None:
@@ -176,6 +177,8 @@ class _Watcher:
         if _IGNORED.match(body) or _THREAD.match(body):
             self.aside = number, "ignored" if _IGNORED.match(body) else "thread"
             return
+        if _HANDLED.search(body) and not self._was_handled(number):
+            self.aside = number, "handled"
         if hit := _RANK_ROW.match(body):
             self._blame(int(hit[1]))
             return
@@ -200,6 +203,14 @@ class _Watcher:
         if rank is None and launcher and self.root_rank >= 0:
             rank = self.root_rank
         self._emit(kind, body, number, rank, line.time, launcher)
+
+    def _was_handled(self, number: int) -> bool:
+        """Whether the program says so of an exception just before, which then stops nothing."""
+        last = self.events[-1] if self.events else None
+        if last is None or last.kind not in ("traceback", "handled") or number - (last.origin.line or 0) > _NEXT:
+            return False
+        self.events[-1] = replace(last, kind="handled")
+        return True
 
     def _blame(self, rank: int) -> None:
         """The launcher names the rank that failed first: it is the rank of what the launcher has told."""

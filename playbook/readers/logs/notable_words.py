@@ -32,8 +32,11 @@ KINDS: tuple[tuple[str, re.Pattern[str]], ...] = (
             r"|\bSIGKILL\b|\bSIGTERM\b(?!.*ignor)"
             r"|got signal: ?\d+|[Rr]eceived (?:signal )?\d+ death signal|\bsignal 9\b|\bsignal 15\b"
             r"|return code = -9\b|\bexit code:? +137\b|killed by signal|^\s*Killed\s*$|: \d+ Killed\b"
-            r"|^KeyboardInterrupt|exited on signal|Terminated\s*$|Caught signal (?:15|9|2)\b|preempted\b"
-            r"|main process received SIG(?:INT|TERM)",
+            r"|^KeyboardInterrupt|exited on signal (?:2|9|15)\b|Terminated\s*$|Caught signal (?:15|9|2)\b"
+            r"|[Pp]reempted\b|main process received SIG(?:INT|TERM)"
+            # what the kubelet and the scheduler of Kubernetes write of a pod that they end
+            r"|\b[Ee]victed\b|low on resource: |total limit of containers|EmptyDir volume .* exceeds the limit"
+            r"|longer than the specified deadline|deletion due to NoExecute taint",
         ),
     ),
     (
@@ -41,6 +44,13 @@ KINDS: tuple[tuple[str, re.Pattern[str]], ...] = (
         re.compile(
             r"[Ss]egmentation fault|SIGSEGV|\bsegfault at|[Ss]ignal 11\b|\bSIGBUS\b|[Ss]ignal: Bus error"
             r"|\bBus error\b|core dumped"
+        ),
+    ),
+    (
+        "aborted",
+        re.compile(
+            r"MPI_A(?:BORT|bort)\b.*(?:invoked|called|rank|process)|called MPI_Abort|exited with non-zero status"
+            r"|exited on signal \d+|[OP]RTE has lost communication|: task [\d,\-]+: Exited with exit code [1-9]"
         ),
     ),
     (
@@ -168,7 +178,7 @@ KINDS: tuple[tuple[str, re.Pattern[str]], ...] = (
 )
 # Kinds that an exception line may have; any other is a "traceback".
 OF_EXCEPTIONS = ("xid", "oom", "killed", "segfault", "nccl", "cuda-error")
-CRASHES = frozenset(("oom", "killed", "segfault", "nccl", "cuda-error", "traceback"))
+CRASHES = frozenset(("oom", "killed", "segfault", "aborted", "nccl", "cuda-error", "traceback"))
 
 # Lower-case fragments, one of which every notable line has; most lines have none and cost no regular expression.
 HINTS = (
@@ -187,7 +197,9 @@ HINTS = (
     "loader worker", "gpu is lost", "gpu requires", "restarting from",
     "enqueued work", "missing ranks", "lagging ranks", "all ranks joining", "stopped:",
     "training is", "training complete", "training finished", "training done", "training has", "training was",
-    "finished training", "train_runtime", "return code", "exit code",
+    "finished training", "train_runtime", "return code", "exit code", "mpi_abort", "non-zero status", "exited on",
+    "lost communication", "evicted", "low on resource", "limit of containers", "emptydir", "specified deadline",
+    "noexecute", "retry", "continuing with",
 )  # fmt: skip
 
 # Harmless lines that look like more (README of the collection: rule 11).
