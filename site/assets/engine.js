@@ -482,12 +482,13 @@
     const { k } = tables;
     const lost = losses(k, size);
     const seen = new Map(belief.used.map((e) => [e.signal, e.state]));
-    const holds = (rules) => rules.some(([signal, outcomes]) => outcomes.includes(seen.get(signal)));
+    const sure = new Map(belief.used.filter((e) => (e.confidence ?? 1) >= k.sureEnough).map((e) => [e.signal, e.state]));
+    const holds = (rules, by = seen) => rules.some(([signal, outcomes]) => outcomes.includes(by.get(signal)));
     const likely = (fix) => (fix.treats.length ? chance(tables, belief, fix) : 1);
     const averted = (fix) => likely(fix) * fix.averts.reduce((sum, [kind, p]) => sum + p * lost[kind], 0) - fixCost(k, fix, size);
     return tables.fixes
       .filter((fix) => fix.kind === "first-aid" && (holds(fix.calledBy) || (shape !== null && fix.symptoms.includes(shape))))
-      .filter((fix) => !holds(fix.unless))
+      .filter((fix) => !holds(fix.unless, sure))
       .filter((fix) => !fix.treats.length || chance(tables, belief, fix) >= k.worthNaming)
       .map((fix) => [
         holds(fix.calledBy) ? 0 : 1,

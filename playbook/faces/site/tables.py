@@ -57,6 +57,7 @@ def constants() -> dict[str, Any]:
         "mostRepairs": advice.MOST,
         "likely": advice.LIKELY,
         "mostAids": advice.MOST_AIDS,
+        "sureEnough": advice.SURE_ENOUGH,
         "burnHours": advice.BURN_HOURS,
         "sceneMinutes": advice.SCENE_MINUTES,
         "stateSteps": advice.STATE_STEPS,
