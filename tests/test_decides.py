@@ -245,3 +245,35 @@ def test_a_line_beside_a_curve_that_goes_on_well_is_no_incident(tmp_path: Path, 
     (tmp_path / "metrics.jsonl").write_text(rows)
     (tmp_path / "run.log").write_text(f"2026-05-01 10:00:00 INFO train: starting\n{line}\n" + "INFO train: on\n" * 90)
     assert ingest([str(tmp_path)], judge.library().book).verdict == "healthy"
+
+
+OF_THE_PROGRAM = [13, 31]
+
+
+@pytest.mark.parametrize("code", OF_THE_PROGRAM)
+def test_what_a_program_did_is_not_blamed_on_the_bus_or_the_network(tmp_path: Path, code: int) -> None:
+    _, found = read(tmp_path, f"NVRM: Xid (PCI:0000:c1:00): {code}, pid=4411, name=python, Ch 00000008\n")
+    assert not found.decided
+    assert found.causes[0].class_ in ("library_version", "kernel_or_compiler_bug")
+
+
+def test_an_amd_gpu_has_memory_errors_too(tmp_path: Path) -> None:
+    said = "amdgpu 0000:c3:00.0: amdgpu: RAS: uncorrectable hardware errors detected in umc block\n"
+    _, found = read(tmp_path, said)
+    assert found.causes[0].id == "gpu-memory-ecc"
+
+
+STOPPED_AT_NAN = {
+    "a root": "RuntimeError: Function 'SqrtBackward0' returned nan values in its 0th output.",
+    "a guard": "ValueError: The loss is nan. Stopping.",
+    "infinite": "RuntimeError: Loss is inf, stopping training",
+}
+
+
+@pytest.mark.parametrize("line", STOPPED_AT_NAN.values(), ids=STOPPED_AT_NAN)
+def test_an_exception_that_tells_of_nan_is_no_crash_of_its_own(tmp_path: Path, line: str) -> None:
+    session, found = read(tmp_path, SENSIBLE + TRACE + line + "\n")
+    seen = {e.signal: e.state for e in session.evidence}
+    assert seen["loss-shape"] == "instant-nan" and "crash-tail" not in seen
+    if "Sqrt" in line:
+        assert found.causes[0].class_ == "loss_domain_error"
