@@ -16,7 +16,11 @@ def main() -> None:
             if os.environ.get("PLAYBOOK_LANG") in (None, "", "en"):
                 from playbook.faces.overview import text
 
-                sys.stdout.write(text())
+                try:
+                    sys.stdout.write(text())
+                    sys.stdout.flush()
+                except BrokenPipeError:
+                    os._exit(141)  # nobody reads on, and what is buffered must not complain
                 return
         elif not arguments:
             _open_terminal()

@@ -211,3 +211,71 @@ def test_every_help_fits_into_eighty_columns(language: str, capsys: pytest.Captu
             assert cells(line) <= 80 or "mcpServers" in line, (path, line)
             seen += 1
     assert seen > 300
+
+
+@pytest.mark.parametrize(
+    "words", ["ingest FILE --check", "diagnose FILE --no-input --json", "knowledge show", "--help"]
+)
+def test_a_reader_that_goes_away_is_neither_a_finding_nor_a_clean_bill(words: str, tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text(CURVE + "100,nan\n101,nan\n")
+    args = words.replace("FILE", str(tmp_path / "a.csv")).split()
+    reading, writing = os.pipe()
+    os.close(reading)
+    try:
+        done = subprocess.run(
+            [sys.executable, "-m", "playbook", *args],
+            stdout=writing, stderr=subprocess.PIPE, env={**os.environ, "PLAYBOOK_KNOWLEDGE": ""}, timeout=60,
+        )  # fmt: skip
+    finally:
+        os.close(writing)
+    assert (done.returncode, done.stderr) == (141, b"")
+
+
+def test_a_diagnosis_shows_first_aid_on_the_first_screen_and_where_its_reasons_stand(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text(CURVE + "".join(f"{step},nan\n" for step in range(100, 120)))
+    code, out, err = fresh("diagnose", str(tmp_path / "a.csv"), "--no-input", COLUMNS="80")
+    assert code == 0, err
+    lines = out.splitlines()
+    assert any("First aid" in line for line in lines[:12])
+    assert "a.csv:102" in out.split("Causes")[1]
+
+
+def test_commands_of_a_question_can_be_copied(tmp_path: Path) -> None:
+    code, out, _ = fresh("diagnose", "--answer", "loss-shape=instant-nan", "--no-input", COLUMNS="60")
+    assert code == 0
+    ask = [
+        line for line in out.splitlines() if "import " in line or "print(" in line or line.startswith(("grep", "dmesg"))
+    ]
+    assert ask and not any("│" in line for line in ask)
+
+
+def test_narrow_terminals_break_no_names(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text(CURVE + "100,nan\n101,nan\n")
+    code, out, _ = fresh("ingest", str(tmp_path / "a.csv"), COLUMNS="60")
+    assert code == 0 and "present-at-first-step = no" in out
+
+
+def test_an_empty_database_is_told_by_its_name(tmp_path: Path) -> None:
+    code, out, _ = fresh("incident", "list", "--db", f"sqlite:///{tmp_path}/typo.db")
+    assert code == 0 and f"{tmp_path}/typo.db" in out
+
+
+def test_the_prompts_help_is_help_and_answers_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    import io
+
+    from rich.console import Console
+
+    from playbook.faces.prompts import walk
+    from playbook.faces.words import Words
+    from playbook.workflow.book import open_book
+    from playbook.workflow.session import Session
+
+    library = open_book()
+    session = Session(library.book, library.tables)
+    session.answer("loss-shape", "instant-nan", free=True)
+    replies = iter(["?", "q"])
+    monkeypatch.setattr(Console, "input", lambda *_, **__: next(replies))
+    shown = io.StringIO()
+    before = len(session.moves)
+    walk(session, Console(file=shown, width=100), Words())
+    assert len(session.moves) == before and "u = undo" in shown.getvalue()

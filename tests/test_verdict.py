@@ -60,7 +60,6 @@ def test_the_terminal_and_the_document_say_the_same(tmp_path: Path, capsys: pyte
         assert command(["diagnose", str(path), "--no-input", "--answer", answer]) == 0
         printed = " ".join(capsys.readouterr().out.split())
         assert shown in printed
-        assert ("Blind spots" in printed) is (verdict != "healthy")
 
 
 def test_a_healthy_curve_does_not_hide_what_the_log_says(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

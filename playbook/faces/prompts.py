@@ -8,7 +8,7 @@ from rich.console import Console
 from rich.text import Text
 
 from playbook.engine.diagnosis import Diagnosis
-from playbook.faces.report import bar, print_first_aid, question_panel
+from playbook.faces.report import bar, print_first_aid, print_question
 from playbook.faces.words import Words
 from playbook.workflow.session import UNKNOWN, Session
 
@@ -29,7 +29,7 @@ def walk(
     diagnosis = session.diagnosis()
     print_first_aid(session, diagnosis, out, w, plain)
     while (option := diagnosis.next) is not None:
-        out.print(question_panel(session, option, w, plain))
+        print_question(session, option, out, w, plain)
         outcomes = list(session.book.signals[option.signal].outcomes)
         reply = _read(out, w)
         if reply in ("q", "quit", "exit"):
@@ -40,7 +40,7 @@ def walk(
         if reply in ("u", "undo"):
             move = session.undo()
             out.print(w("took back {signal}", signal=move.signal) if move else w("nothing to take back"))
-        elif reply in ("d", "c", "?", "unknown"):
+        elif reply in ("d", "c", UNKNOWN):
             session.answer(option.signal, UNKNOWN if reply != "c" else "cannot")
         elif (state := _state(reply, outcomes)) is not None:
             session.answer(option.signal, state)

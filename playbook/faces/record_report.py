@@ -22,11 +22,14 @@ _STYLE = {"open": "bold yellow", "closed": "green", "false-alarm": "dim"}
 _EVENTS = 30  # lines of the timeline shown
 
 
-def print_list(found: Sequence[Mapping[str, Any]], total: int, out: Console, w: Words | None = None) -> None:
-    """One line an incident, newest first."""
+def print_list(
+    found: Sequence[Mapping[str, Any]], total: int, out: Console, w: Words | None = None, store: str = ""
+) -> None:
+    """One line an incident, newest first; `store` names where there is none."""
     w = w or words()
     if not found:
-        out.print(w("no incidents; `playbook diagnose ... --record` stores one"))
+        lead = f"{store}{w.colon}" if store else ""
+        out.print(Text(lead + w("no incidents; `playbook diagnose ... --record` stores one")), soft_wrap=True)
         return
     table = Table(box=None, padding=(0, 2, 0, 0), header_style="bold")
     for name in ("id", "status", "opened", "symptom", "cause", "USD", "title"):

@@ -14,9 +14,9 @@ from rich.text import Text
 
 from playbook.engine.diagnosis import Diagnosis, Ranked, named_precedents
 from playbook.engine.trial import Trial
-from playbook.engine.value import Option
+from playbook.engine.value import SHOWN_HOURS, Option
 from playbook.faces.words import ENGLISH, Words
-from playbook.faces.wrapping import cells
+from playbook.faces.wrapping import cells, wrapped
 from playbook.findings import Evidence
 from playbook.knowledge.loader import Book
 from playbook.workflow.ingest import Ingested
@@ -24,6 +24,7 @@ from playbook.workflow.missing import missing
 from playbook.workflow.session import Session
 from playbook.workflow.verdict import noted, symptom, what_to_do, word
 
+_NARROW = 80  # columns under which a table of findings breaks its words
 _NAME = 80  # characters of a raw name that are shown
 _NOTES = 3  # remarks beside a healthy verdict
 _BAR = 20  # cells of a probability bar
@@ -38,6 +39,27 @@ def bar(share: float, width: int = _BAR) -> str:
 
 def print_ingest(found: Ingested, session: Session, out: Console, w: Words = Words()) -> None:  # noqa: B008
     """Files, verdict, findings with file and line, blind spots."""
+    known = _print_read(found, session, out, w)
+    _print_findings(found.evidence, out, w)
+    blind = missing(found, session)[:5]
+    if blind and known != "healthy":
+        out.print(f"[bold]{w('Blind spots')}[/] [dim]({w('log these and the next incident is quicker')})[/]")
+        for item in blind:
+            text = f"{session.book.signals[item.signal].title}{w.colon}{w.say(item.why)}"
+            out.print(Padding(Text(text), (0, 0, 0, 2)))
+        out.print()
+
+
+def print_read(found: Ingested, session: Session, out: Console, w: Words = Words()) -> None:  # noqa: B008
+    """Files and verdict, and who lists the findings: on a terminal they would push the first aid out of sight."""
+    _print_read(found, session, out, w)
+    if found.evidence:
+        held = w.count(len(found.evidence), "1 signal read", "{n} signals read")
+        out.print(f"[dim]{held}{w.colon}playbook ingest[/]\n")
+
+
+def _print_read(found: Ingested, session: Session, out: Console, w: Words) -> str:
+    """The word of the verdict, printed."""
     run = found.run
     for file in run.files:
         held = w.count(file.rows, "1 row", "{n} rows")
@@ -60,14 +82,7 @@ def print_ingest(found: Ingested, session: Session, out: Console, w: Words = Wor
     out.print()
     known = word(session, session.diagnosis(explained=False), found)
     _print_verdict(known, found, session, out, w)
-    _print_findings(found.evidence, out, w)
-    blind = missing(found, session)[:5]
-    if blind and known != "healthy":
-        out.print(f"[bold]{w('Blind spots')}[/] [dim]({w('log these and the next incident is quicker')})[/]")
-        for item in blind:
-            text = f"{session.book.signals[item.signal].title}{w.colon}{w.say(item.why)}"
-            out.print(Padding(Text(text), (0, 0, 0, 2)))
-        out.print()
+    return known
 
 
 def _print_verdict(known: str, found: Ingested, session: Session, out: Console, w: Words) -> None:
@@ -107,18 +122,30 @@ def _print_notes(session: Session, out: Console, w: Words) -> None:
 def _print_findings(evidence: Sequence[Evidence], out: Console, w: Words) -> None:
     if not evidence:
         return
+    if out.width < _NARROW:
+        for item in evidence:
+            out.print(Text.assemble((f"{item.signal} = {item.state}", "bold")))
+            out.print(Padding(Text(_because(item, w)), (0, 0, 0, 2)))
+        out.print()
+        return
     table = Table(box=None, padding=(0, 2, 0, 0), header_style="bold", title_justify="left")
     for name in ("signal", "state", "step", "because"):
         table.add_column(w(name), overflow="fold", no_wrap=name in ("step",), ratio=3 if name == "because" else None)
     for item in evidence:
-        place = (
-            f" ({item.origin.path.rsplit('/', 1)[-1]}:{item.origin.line})" if item.origin and item.origin.line else ""
-        )
-        rank = f" [{w('rank')} {item.rank}]" if item.rank is not None else ""
-        because = Text(w.say(item.because) + rank + place)
-        table.add_row(item.signal, item.state, "" if item.step is None else str(item.step), because)
+        table.add_row(item.signal, item.state, "" if item.step is None else str(item.step), Text(_because(item, w)))
     out.print(table)
     out.print()
+
+
+def _because(item: Evidence, w: Words) -> str:
+    rank = f" [{w('rank')} {item.rank}]" if item.rank is not None else ""
+    return w.say(item.because) + rank + _place(item)
+
+
+def _place(item: Evidence | None) -> str:
+    """File and line in brackets, or nothing."""
+    known = item is not None and item.origin and item.origin.line
+    return f" ({item.origin.path.rsplit('/', 1)[-1]}:{item.origin.line})" if item and item.origin and known else ""
 
 
 def print_diagnosis(
@@ -145,7 +172,7 @@ def print_diagnosis(
     for place, ranked in enumerate(shown, 1):
         out.print(_cause_line(place, ranked, out.width, plain))
         if place <= 3:
-            _print_reasons(ranked, out, w)
+            _print_reasons(ranked, session, out, w)
     if diagnosis.unknown >= 0.03:
         meter = "" if plain else f"{bar(diagnosis.unknown)} "
         out.print(f"   {meter}{diagnosis.unknown:4.0%}  {w('something that is not in the book')}")
@@ -176,7 +203,7 @@ def print_diagnosis(
     if diagnosis.next is not None:
         title = w("Next, to check the verdict") if diagnosis.decided else w("Next, most worth its cost")
         out.print(f"[bold]{title}[/]")
-        out.print(Padding(question_panel(session, diagnosis.next, w, plain), (0, 0, 0, 1)))
+        print_question(session, diagnosis.next, out, w, plain)
     if diagnosis.trial is not None:
         out.print(trial_line(book, diagnosis.trial, w))
 
@@ -228,10 +255,10 @@ def print_first_aid(session: Session, diagnosis: Diagnosis, out: Console, w: Wor
     """What to do in the next five minutes; `plain` draws no box (a screen reader would read it aloud)."""
     if not diagnosis.first_aid:
         return
-    lines = []
+    lines: list[Any] = []
     for place, fix_id in enumerate(diagnosis.first_aid[:3], 1):
         fix = session.book.fixes[fix_id]
-        lines.append(Text.assemble((f"{place}. {fix.title}", "bold"), f"  {fix.steps[0]}"))
+        lines += [Text(f"{place}. {fix.title}", "bold"), Padding(Text(fix.steps[0]), (0, 0, 0, 3))]
     if plain:
         out.print(Text(f"{w('First aid')}:", "bold"), *lines, sep="\n")
     else:
@@ -239,25 +266,24 @@ def print_first_aid(session: Session, diagnosis: Diagnosis, out: Console, w: Wor
 
 
 def _cause_line(place: int, ranked: Ranked, width: int, plain: bool = False) -> Text:
-    head = Text.assemble(
-        f"{place}. ",
-        ("" if plain else f"{bar(ranked.probability)} ", "cyan"),
-        (f"{ranked.probability:4.0%}  {ranked.title}", "bold"),
-    )
-    return _with_tail(head, f"{ranked.layer}/{ranked.id}", width)
+    lead = f"{place}. " + ("" if plain else f"{bar(ranked.probability)} ") + f"{ranked.probability:4.0%}  "
+    fits = cells(lead + ranked.title) <= width
+    title = ranked.title if fits else f"\n{'':6}".join(["", *wrapped(ranked.title, width - 6)])
+    return _with_tail(Text.assemble((lead, "cyan"), (title, "bold")), f"{ranked.layer}/{ranked.id}", width)
 
 
 def _with_tail(head: Text, tail: str, width: int) -> Text:
     """The tail behind the head, or on a line of its own where both do not fit."""
-    fits = head.cell_len + 2 + cells(tail) <= width
+    fits = "\n" not in head.plain and head.cell_len + 2 + cells(tail) <= width
     return Text.assemble(head, "  " if fits else f"\n{'':6}", (tail, "dim"))
 
 
-def _print_reasons(ranked: Ranked, out: Console, w: Words) -> None:
+def _print_reasons(ranked: Ranked, session: Session, out: Console, w: Words) -> None:
+    seen = {item.signal: item for item in session.evidence}
     for label, style, rows in ((w("for"), "green", ranked.pro[:4]), (w("against"), "red", ranked.con[:2])):
         if rows:
             text = Text(f"{label}{w.colon}", style)
-            text.append("; ".join(f"{r.signal} = {r.state}" for r in rows), "none")
+            text.append("; ".join(f"{r.signal} = {r.state}{_place(seen.get(r.signal))}" for r in rows), "none")
             out.print(Padding(text, (0, 0, 0, 6)))
 
 
@@ -271,20 +297,24 @@ def _print_ruled_out(diagnosis: Diagnosis, out: Console, w: Words) -> None:
     out.print()
 
 
-def question_panel(session: Session, option: Option, w: Words, plain: bool = False) -> Panel | Group:
-    """The question, why it is asked, how to get it, what it costs; `plain` draws no box."""
+def print_question(session: Session, option: Option, out: Console, w: Words, plain: bool = False) -> None:
+    """The question, its outcomes, how to get it, what it costs; `plain` draws no box.
+
+    The command stands outside the box and unwrapped: it is there to be copied.
+    """
     signal = session.book.signals[option.signal]
     parts: list[Any] = [Text(f"{w.lead('Question')}" * plain + signal.question, style="bold")]
     for place, (name, meaning) in enumerate(signal.outcomes.items(), 1):
         parts.append(Text.assemble((f"  {place} ", "bold"), name, (f"  {meaning}", "dim")))
-    cost = f"{option.cost.minutes:.0f} min" + (f", {option.cost.gpu_hours:.1f} GPU-h" if option.cost.gpu_hours else "")
+    hours = f", {option.cost.gpu_hours:.1f} GPU-h" if option.cost.gpu_hours >= SHOWN_HOURS else ""
     parts.append(Text(f"{w.lead('how')}{signal.how}", style="dim"))
+    parts.append(
+        Text(f"{w.lead('cost')}{option.cost.minutes:.0f} min{hours} · {w('tells')} {option.gain:.2f} bit", style="dim")
+    )
+    box = Panel(Group(*parts), title=f"{signal.title}  ({signal.id})", title_align="left", border_style="blue")
+    out.print(Group(*parts) if plain else box)
     for command in signal.commands[:1]:
-        parts.append(Text(command.run, style="cyan"))
-    parts.append(Text(f"{w.lead('cost')}{cost} · {w('tells')} {option.gain:.2f} bit", style="dim"))
-    if plain:
-        return Group(*parts)
-    return Panel(Group(*parts), title=f"{signal.title}  ({signal.id})", title_align="left", border_style="blue")
+        out.print(Text(command.run.rstrip(), "cyan"), soft_wrap=True)
 
 
 # What a total is called where the word of the JSON document is not shown.

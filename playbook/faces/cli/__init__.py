@@ -1,7 +1,7 @@
 """The command line: a table of commands, imported only when called, and the one place where an error becomes text.
 
 Standard output is the answer, standard error the narration. Exit codes: 0 done; 1 found (`--check`) or a check failed;
-2 wrong usage or unusable input, one line; 130 interrupted.
+2 wrong usage or unusable input, one line; 130 interrupted; 141 the reader of our output went away.
 """
 
 from __future__ import annotations
@@ -21,6 +21,11 @@ from playbook.faces.overview import COMMANDS, text
 
 if TYPE_CHECKING:
     from playbook.faces.words import Words
+
+
+# The reader of our output went away (`| head`): as the shell tells it of other filters (128 + SIGPIPE), since 0 would
+# say under `--check` that nothing was found, and 1 that something was.
+_CUT_SHORT = 141
 
 
 class LazyGroup(common.Group):
@@ -100,9 +105,10 @@ def run(args: Sequence[str] | None = None) -> int:
 
     _lenient(sys.stdout, sys.stderr)
     given = list(sys.argv[1:] if args is None else args)
-    w = spoken(given)
+    w, out = spoken(given), sys.stdout
     try:
         code = playbook.main(args=given, prog_name="playbook", standalone_mode=False, obj=w)
+        sys.stdout.flush()
         return code if isinstance(code, int) else 0
     except PlaybookError as error:
         return _say(w.problem(error.problem), 2, w)
@@ -115,9 +121,13 @@ def run(args: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         return _say("interrupted", 130, w)
     except BrokenPipeError:
-        # The reader of our output went away (`| head`): no fault of anybody.
+        # What is still buffered would be a complaint of the interpreter at its end.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 0
+        return _CUT_SHORT
+    except SystemExit:
+        if sys.stdout is not out:  # click has wrapped it: a broken pipe
+            return _CUT_SHORT
+        raise
 
 
 def _lenient(*streams: TextIO) -> None:

@@ -145,7 +145,11 @@ def clean(value: Any) -> Any:
 
 def console(stderr: bool = False) -> Console:
     """A rich console that respects NO_COLOR, and that wraps at 100 columns where there is no terminal."""
-    from rich.console import Console
+    from rich.console import Console as Rich
+
+    class Console(Rich):
+        def on_broken_pipe(self) -> None:
+            raise BrokenPipeError  # `run` knows what to say
 
     stream = sys.stderr if stderr else sys.stdout
     width = None if stream.isatty() else int(os.environ.get("COLUMNS", "100"))

@@ -71,7 +71,7 @@ def _publish(out: Path, db: str) -> None:
 def _run(library: Library, db: str, w: Words) -> str:
     """The shipped run, from its metrics alone."""
     from playbook import places
-    from playbook.faces.report import print_diagnosis, print_ingest
+    from playbook.faces.report import print_diagnosis, print_read
     from playbook.workflow.ingest import ingest
     from playbook.workflow.records.record import record
     from playbook.workflow.session import Session
@@ -80,7 +80,7 @@ def _run(library: Library, db: str, w: Words) -> str:
     session = Session(library.book, library.tables, found.size)
     session.observe(found.evidence)
     diagnosis = session.diagnosis()
-    print_ingest(found, session, common.console(), w)
+    print_read(found, session, common.console(), w)
     print_diagnosis(session, diagnosis, common.console(), w)
     return record(session, found, diagnosis, db, "Demo: a small run trained for the demo")
 

@@ -113,9 +113,9 @@ def diagnose(
         play(session, case)
     interactive = not (no_input or as_json or case) and sys.stdin.isatty()
     if not as_json and found is not None:
-        from playbook.faces.report import print_ingest
+        from playbook.faces.report import print_read
 
-        print_ingest(found, session, common.console(), w)
+        print_read(found, session, common.console(), w)
     leave_out = (case.id,) if case is not None else ()
     if interactive:
         from playbook.faces.prompts import walk

@@ -52,7 +52,7 @@ def list_(
     db: str | None,
 ) -> int:
     """List incidents, newest first."""
-    from playbook.workflow.records.shelf import is_there, shelf
+    from playbook.workflow.records.shelf import is_there, named, shelf
 
     wanted = {"status": status, "symptom": symptom, "cause": cause, "layer": layer, "query": query}
     total, found = 0, []
@@ -67,7 +67,7 @@ def list_(
         return 0
     from playbook.faces.record_report import print_list
 
-    print_list(found, total, common.console(), current())
+    print_list(found, total, common.console(), current(), named(db))
     return 0
 
 

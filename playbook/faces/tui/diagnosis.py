@@ -11,6 +11,7 @@ from textual.binding import Binding, BindingType
 from textual.containers import Container, Vertical
 from textual.widgets import Static
 
+from playbook.engine.value import SHOWN_HOURS
 from playbook.faces.tui import registry
 from playbook.faces.tui.base import Page
 from playbook.faces.tui.curve import CurveView
@@ -148,7 +149,7 @@ class DiagnosisPage(Page):
         d = desk.diagnosis
         cost = desk.session.cost
         spent = self.w("{n} asked", n=len(desk.session.asked)) + f" · {cost.minutes:.0f} min"
-        if cost.gpu_hours:
+        if cost.gpu_hours >= SHOWN_HOURS:
             spent += f" · {cost.gpu_hours:.1f} GPU-h"
         if desk.incident:
             spent = f"{desk.incident} · {spent}"

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 def run(options: Options, out: Console, now: Callable[[], datetime] = lambda: datetime.now(UTC)) -> int:
     """Ask for files or a symptom, then walk to the diagnosis; returns the exit code."""
     from playbook.faces.prompts import walk
-    from playbook.faces.report import print_diagnosis, print_ingest
+    from playbook.faces.report import print_diagnosis, print_read
     from playbook.workflow.book import open_book
     from playbook.workflow.ingest import ingest
 
@@ -51,7 +51,7 @@ def run(options: Options, out: Console, now: Callable[[], datetime] = lambda: da
     if found is not None:
         session.size = found.size
         session.observe(found.evidence)
-        print_ingest(found, session, out, w)
+        print_read(found, session, out, w)
 
     def keep(after: Session) -> None:
         if options.remember and after.moves:

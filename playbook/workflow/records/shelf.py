@@ -51,6 +51,12 @@ def is_there(db: str | None = None) -> bool:
     return Path(url.removeprefix("sqlite:///").partition("?")[0]).expanduser().is_file()
 
 
+def named(db: str | None = None) -> str:
+    """The store as a person may read it: a file, or the kind of a server (its address may hold a password)."""
+    kind, _, rest = url_of(db).partition(":///")
+    return rest.partition("?")[0] if kind == "sqlite" and rest else kind.partition(":")[0]
+
+
 def utc(now: datetime | None = None) -> str:
     """A moment (default: this one) as the store writes it."""
     moment = (now or datetime.now(UTC)).astimezone(UTC)
