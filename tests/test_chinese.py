@@ -10,6 +10,8 @@ from pathlib import Path
 
 import click
 import pytest
+from rich.console import Console
+from rich.text import Text
 
 from playbook import detectors, places, readers
 from playbook.errors import PlaybookError, Problem
@@ -18,8 +20,9 @@ from playbook.faces.cli import playbook as root
 from playbook.faces.cli import run
 from playbook.faces.sentences import HOLE, Sentences
 from playbook.faces.words import Words, words
-from playbook.faces.wrapping import cells, wrapped
-from playbook.knowledge.loader import parse_yaml
+from playbook.faces.wrapping import cells, wrap_wide_characters, wrapped
+from playbook.knowledge.graph import links
+from playbook.knowledge.loader import load, parse_yaml
 from tests.sentences_kit import said, template
 
 PACKAGE = Path(detectors.__file__).parents[1]
@@ -223,6 +226,19 @@ def test_errors_speak_the_language_of_the_environment(
     assert capsys.readouterr().err == "错误：没有命令 ingst。是不是想写 ingest？\n"
     assert run(["compare", "--lang", "fr", "a", "b"]) == 2
     assert "没有这种语言" in capsys.readouterr().err
+
+
+def test_every_kind_of_link_has_a_word(chinese: Words) -> None:
+    kinds = {link.kind for link in links(load([places.knowledge()]))}
+    assert [kind for kind in sorted(kinds) if chinese(kind) == kind] == []
+
+
+def test_rich_breaks_a_chinese_line_between_characters() -> None:
+    wrap_wide_characters()
+    lines = Text("1. 关掉该作业的自动重启。then two words").wrap(Console(), 12)
+    assert [line.plain.rstrip() for line in lines] == ["1. 关掉该作", "业的自动重", "启。then two", "words"]
+    lines = Text("  plain words break as before").wrap(Console(), 12)
+    assert [line.plain.rstrip() for line in lines] == ["  plain", "words break", "as before"]
 
 
 def test_lines_break_by_cells() -> None:

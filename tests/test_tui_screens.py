@@ -248,3 +248,19 @@ def test_small_terminals_are_told(size: tuple[int, int]) -> None:
             assert "needs" in t.text
 
     run(walk())
+
+
+def test_what_an_answer_means_is_not_cut_short_on_a_small_terminal() -> None:
+    async def walk() -> None:
+        async with terminal(SMALL) as t:
+            assert t.app.library is not None
+            signals = t.app.library.book.signals
+            for name, signal in signals.items():
+                told = dict.fromkeys(signal.outcomes, "a meaning that is longer than its line, to the very end")
+                signals[name] = signal.model_copy(update={"outcomes": told})
+            t.app.open_files(("run.csv",))
+            await t.until(lambda: t.app.desk is not None)
+            await t.settle()
+            assert "very end" in t.text
+
+    run(walk())

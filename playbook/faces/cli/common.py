@@ -147,6 +147,10 @@ def console(stderr: bool = False) -> Console:
     """A rich console that respects NO_COLOR, and that wraps at 100 columns where there is no terminal."""
     from rich.console import Console as Rich
 
+    from playbook.faces.wrapping import wrap_wide_characters
+
+    wrap_wide_characters()
+
     class Console(Rich):
         def on_broken_pipe(self) -> None:
             raise BrokenPipeError  # `run` knows what to say

@@ -16,7 +16,7 @@ from textual.widgets import Static
 
 from playbook.engine.value import SHOWN_HOURS, cost_of
 from playbook.faces.tui.desk import Desk, outlook, why_asked
-from playbook.faces.tui.widgets import Rows, fit, hanging, paragraphs, percent, rule
+from playbook.faces.tui.widgets import Rows, fit, hanging, paragraphs, percent, rule, wrap
 from playbook.faces.words import Words
 from playbook.workflow.verdict import noted, what_to_do
 
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from playbook.engine.trial import Trial
     from playbook.knowledge.entries import Signal
 
+_LINES = 10  # of outcomes: more of them are cut to one line each, for how to look stands below
 UNKNOWN, CANNOT = "unknown", "cannot"
 _NOTES = 2  # remarks beside a healthy verdict
 
@@ -180,21 +181,16 @@ class QuestionPane(VerticalScroll):
         then = outlook(desk.session, signal.id) if self.why else {}
         rows: list[tuple[str, Content | str] | None] = []
         sure = "?" if self.probably else " "
-        wide = max((len(name) for name in signal.outcomes), default=0)
+        column = 5 + max((len(name) for name in signal.outcomes), default=0)
+        aligned = width - column >= 24
+        lines = sum(len(wrap(meaning, max(width - column, 8))) for meaning in signal.outcomes.values())
+        whole = aligned and lines <= _LINES
         for place, (name, meaning) in enumerate(signal.outcomes.items(), 1):
             digit = str(place) if place <= 9 else "·"
             head = Content.assemble((f"{digit}{sure} ", "bold $accent"), (name, "bold"))
-            room = width - 3 - wide - 2
-            if room >= 24:
-                body = (
-                    head
-                    + Content(" " * (wide - len(name) + 2))
-                    + Content.styled(fit(meaning, room), "$foreground-muted")
-                )
-                indent = 3 + wide + 2
-            else:
-                body = head + Content.styled(f"  {fit(meaning, width - 5 - len(name))}", "$foreground-muted")
-                indent = 3
+            start, indent = (column, column) if aligned else (5 + len(name), 3)
+            text = meaning if whole else fit(meaning, width - start)
+            body = hanging(head, text, width, start, "$foreground-muted")
             if name in then:
                 title, share = then[name]
                 text = f"→ {percent(share)} {title}" if title else f"→ {self.w('healthy')}"

@@ -15,6 +15,10 @@ from textual.widget import Widget
 from textual.widgets import Input, OptionList
 from textual.widgets.option_list import Option
 
+from playbook.faces.wrapping import wrap_wide_characters
+
+wrap_wide_characters()
+
 # Blanks, then a word or one wide character, either with the closing marks behind it.
 _CLOSING = "，。；：、！？）】》」』”’％"
 _PIECES = re.compile(rf"(\s*)((?:[^\s\u2e80-\uffef]+|[\u2e80-\uffef])[{_CLOSING}]*)")
