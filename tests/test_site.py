@@ -17,6 +17,7 @@ from playbook import places
 from playbook.errors import PlaybookError
 from playbook.faces.pages.shelf import FOLDERS
 from playbook.faces.site.build import MARKER, Edition, build
+from playbook.faces.site.search import sentence
 from playbook.faces.words import Words, words
 from playbook.knowledge.loader import Book, load
 from playbook.knowledge.overlay import translate
@@ -505,3 +506,8 @@ def test_what_is_not_translated_says_so(tiny: Book, tmp_path: Path) -> None:
     assert "峰值学习率过高" in (tmp_path / "s/zh/symptoms/persistent-spike.html").read_text("utf-8")
     assert note in (tmp_path / "s/zh/causes/bad-samples.html").read_text("utf-8")
     assert note not in (tmp_path / "s/en/causes/bad-samples.html").read_text("utf-8")
+
+
+def test_a_sentence_of_an_excerpt_has_one_mark_at_its_end() -> None:
+    told = {"a": "a.", "a. ": "a.", "a?": "a?", "乙": "乙。", "乙。": "乙。", "": ""}
+    assert {text: sentence(text) for text in told} == told

@@ -184,7 +184,9 @@ def _not_found(renderer: Renderer, base_url: str) -> str:
     w = renderer.shelf.w
     root = "/" + base_url.split("://", 1)[-1].partition("/")[2]
     page = _bare(
-        "404", w("No such page"), w("Ids do not change; perhaps the address was cut off. Search, or start from one of the lists.")
+        "404",
+        w("No such page"),
+        w("Ids do not change; perhaps the address was cut off. Search, or start from one of the lists."),
     )
     refs = [renderer.shelf.index(kind) for kind in ("symptoms", "causes", "signals", "fixes", "cases")]
     return renderer.draw("404.html", f"{root}{renderer.lang}/", root, page=page, path="index.html", lists=refs)

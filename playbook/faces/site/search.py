@@ -13,6 +13,8 @@ from playbook.faces.pages.shelf import FOLDERS, Shelf
 MOST_CHARACTERS = 1400  # of the sections of a document; titles, ids and log lines are kept whole
 _KINDS = frozenset(FOLDERS)
 _BLANK = re.compile(r"[\s`*]+")
+_ENDS = (".", "!", "?", "…", "。", "！", "？")
+_CHINESE = "\u2e80"  # and what follows it
 _WORD = re.compile(r"[^\W\d_]{4}")
 
 
@@ -32,6 +34,12 @@ def documents(shelf: Shelf, pages: Iterable[Page]) -> list[list[Any]]:
 
 def _tidy(text: str) -> str:
     return _BLANK.sub(" ", text).strip()
+
+
+def sentence(text: str) -> str:
+    """The text with one mark at its end, of its own script."""
+    text = text.rstrip(". ")
+    return text if not text or text.endswith(_ENDS) else f"{text}{'。' if text[-1] >= _CHINESE else '.'}"
 
 
 def _sections(page: Page) -> Iterator[list[str]]:
@@ -59,9 +67,9 @@ def _block(block: b.Block) -> Iterator[str]:
         for row in block.rows:
             text = " · ".join(said for part in row for said in _cell(part))
             if text:
-                yield f"{text.rstrip('. ')}."
+                yield sentence(text)
     elif isinstance(block, b.Actions):
-        yield from (f"{action.ref.title}. {action.summary}" for action in block.rows)
+        yield from (f"{sentence(action.ref.title)} {action.summary}" for action in block.rows)
     elif isinstance(block, b.Ticks):
         yield from (f"{item.text} {item.why}" for item in block.items)
     elif isinstance(block, b.Quiz):
@@ -79,5 +87,9 @@ def _cell(cell: b.Cell) -> Iterator[str]:
             yield text
     elif isinstance(cell, str):
         yield cell
-    elif isinstance(cell, b.Plain) and cell.searched and (cell.code or _WORD.search(cell.text) or not cell.text.strip("·, ")):
+    elif (
+        isinstance(cell, b.Plain)
+        and cell.searched
+        and (cell.code or _WORD.search(cell.text) or not cell.text.strip("·, "))
+    ):
         yield cell.text
