@@ -277,3 +277,41 @@ def test_an_exception_that_tells_of_nan_is_no_crash_of_its_own(tmp_path: Path, l
     assert seen["loss-shape"] == "instant-nan" and "crash-tail" not in seen
     if "Sqrt" in line:
         assert found.causes[0].class_ == "loss_domain_error"
+
+
+VERSIONS = [
+    "ImportError: /opt/conda/lib/python3.11/site-packages/torch/lib/libtorch_cuda.so: undefined symbol: ncclCommWindow",
+    "deepspeed.ops.op_builder.builder.CUDAMismatchException: >- DeepSpeed Op Builder: Installed CUDA version 12.4 does "
+    "not match the version torch was compiled with 11.8, unable to compile cuda/cpp extensions",
+    "RuntimeError: jaxlib version 0.4.20 is newer than and incompatible with jax version 0.4.13.",
+    "RuntimeError: FlashAttention only supports Ampere GPUs or newer.",
+    "ModuleNotFoundError: No module named 'mmcv._ext'",
+    "Exception: data did not match any variant of untagged enum ModelWrapper at line 1251003 column 3",
+    "RuntimeError: CUDA error: system not yet initialized",
+]
+
+
+@pytest.mark.parametrize("line", VERSIONS)
+def test_versions_that_do_not_fit_are_heard_in_the_words_of_every_library(tmp_path: Path, line: str) -> None:
+    session, found = read(tmp_path, TRACE + line + "\n")
+    assert {e.signal: e.state for e in session.evidence}["version-mismatch"] == "yes"
+    assert found.causes[0].class_ == "library_version"
+
+
+FIRMWARE = [61, 62, 109, 110, 119, 120]
+
+
+@pytest.mark.parametrize("code", FIRMWARE)
+def test_trouble_of_the_driver_with_its_gpu_is_not_blamed_on_the_network(tmp_path: Path, code: int) -> None:
+    _, found = read(tmp_path, f"NVRM: Xid (PCI:0000:c1:00): {code}, pid=4411, name=python, Ch 00000008\n")
+    assert not found.decided
+    assert found.causes[0].class_ == "gpu_device_fault"
+
+
+def test_a_checkpoint_that_is_empty_or_of_another_model_is_the_wrong_one(tmp_path: Path) -> None:
+    for line in (
+        "EOFError: Ran out of input",
+        "AssertionError: num_layers value from checkpoint (24) is not equal to the input argument value (32)",
+    ):
+        _, found = read(tmp_path, TRACE + line + "\n")
+        assert found.causes[0].class_ == "checkpoint_damaged" and not found.decided

@@ -305,3 +305,43 @@ def test_an_exception_that_was_handled_near_the_end_stops_nothing(tmp_path: Path
     assert "loss-shape" not in told(tmp_path, said + WORDS[: WORDS.index("\n") * 5])
     assert read(tmp_path, ROWS + said).verdict == "healthy"
     assert read(tmp_path, ROWS + said + TRACE + "KeyError: 'labels'\n").verdict == "incident"
+
+
+SAID_PLAINLY = {
+    "an error of a peer": "gpu4:881:990 [2] NCCL WARN NET/IB: Got completion from peer 10.4.0.17<51233> with "
+    "status=IBV_WC_RETRY_EXC_ERR(12) opcode=IBV_WC_RDMA_WRITE(1) reqSize=0 vendor_err=129 req_type=Send\n",
+    "tasks without a heartbeat": "E0304 10:40:11.2 1123 coordination_service_agent.cc:707] Polled an error from "
+    "coordination service: UNAVAILABLE: The following tasks are unhealthy (stopped sending heartbeats):\n",
+    "a plain Exception": TRACE + "Exception: no such model\n",
+    "a step that was not launched": "srun: error: task 0 launch failed: Slurmd could not execve job\n",
+}
+
+
+@pytest.mark.parametrize("said", SAID_PLAINLY.values(), ids=SAID_PLAINLY)
+@pytest.mark.parametrize("before", [WORDS, ROWS], ids=["words", "rows"])
+def test_what_ends_a_job_without_an_exception_of_its_own_is_heard(tmp_path: Path, before: str, said: str) -> None:
+    assert read(tmp_path, before + said).verdict == "incident"
+    assert read(tmp_path, ROWS + LIMIT + said).verdict == "healthy"
+
+
+IGNORED = (
+    "Exception ignored in: <function Adam.__del__ at 0x7f18>\nAttributeError: 'Adam' object has no attribute 'op'\n"
+)
+
+
+def test_an_exception_that_python_ignores_stops_nothing_and_hides_none(tmp_path: Path) -> None:
+    assert read(tmp_path, ROWS + IGNORED).verdict == "healthy"
+    got = read(tmp_path, ROWS + IGNORED + TRACE + "KeyError: 'labels'\n")
+    assert got.verdict == "incident"
+    assert "KeyError" in {e.signal: e.because for e in got.evidence}["crash-tail"]
+
+
+def test_a_loss_scale_at_its_least_is_not_steady(tmp_path: Path) -> None:
+    skipped = (
+        "[INFO] [loss_scaler.py:190:update_scale] [deepspeed] OVERFLOW! Rank 0 Skipping step. Attempted loss scale: "
+    )
+    said = skipped + "2, reducing to 1\n" + skipped + "1, reducing to 1\n"
+    end = TRACE + "Exception: Current loss scale already at minimum - cannot decrease scale anymore. Exiting run.\n"
+    got = read(tmp_path, ROWS + said + end)
+    assert "loss-scale-before" not in {e.signal for e in got.evidence}
+    assert judged(got).diagnosis().causes[0].class_ in ("loss_scaler_fault", "fp16_overflow")

@@ -64,7 +64,13 @@ def look(shared: Shared) -> Scan:
     judged = _judged(scale, index, where, begin is not None)
     if judged.kind == "steady":
         judged = _within_a_step(shared, scale, index) or judged
+    if judged.kind == "steady" and np.ptp(scale.values[index]) == 0 and _overflows(shared):
+        return blind(NAME, "steps are skipped, yet the scale that is told never changes: at its least, or a fixed one")
     return answer(NAME, [judged, *resets], "")
+
+
+def _overflows(shared: Shared) -> bool:
+    return any(event.kind == "overflow-skip" for event in shared.run.events)
 
 
 def _within_a_step(shared: Shared, scale: Curve, index: np.ndarray) -> Finding | None:

@@ -30,7 +30,8 @@ ROWS = 10  # that a run must log behind an error to have gone on
 TAIL = 60  # lines that may follow the last words of a crash: other ranks, the launcher, trackers that say goodbye
 NEAR = 30  # that may follow an exception where no curve says that the run had ended: the block of a launcher
 _NO_FAULT = re.compile(
-    r"^(?:SystemExit|GeneratorExit|BrokenPipeError|KeyboardInterrupt)\b|NCCL WARN|Exception ignored|\b[A-Z]\w+Warning: "
+    r"^(?:SystemExit|GeneratorExit|BrokenPipeError|KeyboardInterrupt)\b|Exception ignored|\b[A-Z]\w+Warning: "
+    r"|NCCL WARN(?!.*Got completion from peer)"  # a failed transfer ends the communicator, other warnings do not
     r"|\b(?:[Rr]etry(?:ing)?|[Ss]kipping|[Ii]gnoring|[Ff]alling back)\b"
 )
 # Whoever ends a run from outside; what the ranks cry then is no fault of theirs.

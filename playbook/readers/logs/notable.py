@@ -24,7 +24,7 @@ _CHAINED = re.compile(r"During handling of the above exception|The above excepti
 _CAUSE = "direct cause"
 _EXCEPTION = re.compile(
     r"^(?P<name>(?:[A-Za-z_]\w*\.)*_?[A-Z]\w*(?:Error|Exception|Interrupt|Exit|Warning|Failure"
-    r"|Timeout|Abort|Killed|Iteration|Fault|NotFound|Crash)\w*|KeyboardInterrupt|"
+    r"|Timeout|Abort|Killed|Iteration|Fault|NotFound|Crash)\w*|KeyboardInterrupt|Exception|"
     r"(?:[A-Za-z_]\w*\.)+_?[A-Z]\w+|(?:[a-z_]\w*\.)+(?:error|timeout|gaierror|herror))(?::(?= |$)|$)"
 )
 _LAUNCHER_FRAME = re.compile(
@@ -189,6 +189,9 @@ class _Watcher:
             for waiting in [rank for rank, trace in self.opened.items() if trace.said]:
                 self._close(waiting)
         if not launcher and notable_words.CODE.search(body):
+            return
+        if self.aside[1] == "ignored" and number - self.aside[0] <= _NEXT and _EXCEPTION.match(body):
+            self.aside = (0, "")  # told without its traceback: the next one is another
             return
         kind, launcher = _kind(body, launcher)
         if kind == "traceback" and _CAUTION.search(raw[: len(raw) - len(body)]):

@@ -51,6 +51,7 @@ KINDS: tuple[tuple[str, re.Pattern[str]], ...] = (
         re.compile(
             r"MPI_A(?:BORT|bort)\b.*(?:invoked|called|rank|process)|called MPI_Abort|exited with non-zero status"
             r"|exited on signal \d+|[OP]RTE has lost communication|: task [\d,\-]+: Exited with exit code [1-9]"
+            r"|: task \d+ launch failed|Unable to create step for job"
         ),
     ),
     (
@@ -70,6 +71,7 @@ KINDS: tuple[tuple[str, re.Pattern[str]], ...] = (
             r"|Got completion from peer .{0,80}(?:status=|error )|\bEI000[26]: |Notify register times out"
             r"|Getting socket times out|\bHccl\w+, error code|client socket has timed out"
             r"|Rendezvous(?:Connection|Timeout)Error|[Ll]ast enqueued (?:NCCL )?work: |[Mm]issing ranks(?: are|:) \{"
+            r"|stopped sending heartbeats|distributed service detected fatal errors"
             r"|finished collective #\d+|lagging ranks that caused|joined any collectives|Not all ranks joining",
         ),
     ),
@@ -196,6 +198,7 @@ HINTS = (
     "tried to decrease", "transport endpoint", "read-only file", "loaded successfully", "saving model weights",
     "loader worker", "gpu is lost", "gpu requires", "restarting from",
     "enqueued work", "missing ranks", "lagging ranks", "all ranks joining", "stopped:",
+    "heartbeats", "distributed service", "create step",
     "training is", "training complete", "training finished", "training done", "training has", "training was",
     "finished training", "train_runtime", "return code", "exit code", "mpi_abort", "non-zero status", "exited on",
     "lost communication", "evicted", "low on resource", "limit of containers", "emptydir", "specified deadline",
