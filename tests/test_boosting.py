@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from time import process_time
 
 import pytest
 
@@ -15,6 +16,10 @@ LINES = {
     "[10]\ttrain-rmse:0.41+0.012\ttest-rmse:0.47+0.020": (10, {"loss": 0.41, "eval_loss": 0.47}),
     "[10]\tvalidation_0-rmse:0.41\tvalidation_1-rmse:0.47": (10, {"loss": 0.41, "eval_loss": 0.47}),
     "[10]\tvalidation_0-rmse:0.47": (10, {"eval_loss": 0.47}),
+    "[10]\ttrain-rmse:0.41\ttrain-mae:0.31\teval-rmse:0.47\teval-mae:0.37": (10, {"loss": 0.41, "eval_loss": 0.47}),
+    "[10]\ttrain-rmse:0.41\ta-rmse:0.5\ta-mae:0.4\tb-rmse:0.47\tb-mae:0.37": (10, {"loss": 0.41, "eval_loss": 0.47}),
+    "[10]\ttrain-poisson-nloglik:0.41\ttest-poisson-nloglik:0.47": (10, {"loss": 0.41, "eval_loss": 0.47}),
+    "[10]\ttrain-tweedie-nloglik@1.5:0.41": (10, {"loss": 0.41}),
     "[10]\teval-auc:0.9\ttrain-auc:0.95": (10, {}),
     "[10]\tvalid_0's l2: 0.47": (10, {"eval_loss": 0.47}),
     "[10]\ttraining's auc: 0.9\ttraining's l2: 0.41\tvalid_1's l2: 0.47": (10, {"loss": 0.41, "eval_loss": 0.47}),
@@ -45,6 +50,13 @@ def test_a_line_is_read(line: str) -> None:
 )
 def test_other_lines_are_left_alone(line: str) -> None:
     assert found(line) is None
+
+
+@pytest.mark.parametrize("tail", ["x" * 100_000, "1:\tlearn: 1" + " " * 100_000, "word " * 20_000])
+def test_a_long_line_takes_no_time(tail: str) -> None:
+    begin = process_time()
+    assert found("[1] " + tail) is None and found(tail) is None
+    assert process_time() - begin < 2.0
 
 
 @pytest.mark.parametrize("said", ["Early stopping, best iteration is:", "Stopping. Best iteration:"])

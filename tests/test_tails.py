@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from playbook.readers.logs import notable_words
 from playbook.workflow.ingest import Ingested, ingest
 from playbook.workflow.session import Session
 from tests.lab import judge
@@ -233,6 +234,20 @@ def test_who_was_evicted_for_want_of_memory_had_none(tmp_path: Path, before: str
     assert got.verdict == "incident"
     assert {e.signal: e.state for e in got.evidence}["crash-tail"] == end
     assert judged(got).diagnosis().causes[0].class_ == "host_or_input_stall"
+
+
+@pytest.mark.parametrize(
+    ("said", "kind"),
+    [
+        ("Reason: Evicted", "killed"),
+        ("  Warning  Evicted  3m  kubelet  The node had condition: [MemoryPressure].", "killed"),
+        ("Pod trainer-0 was evicted", "killed"),
+        ("Evicted 12 blocks from the KV cache", None),
+        ("prefetch: evicted 35 entries, hit rate 0.93", None),
+    ],
+)
+def test_a_cache_that_evicts_kills_nobody(said: str, kind: str | None) -> None:
+    assert notable_words.kind_of(said) == kind
 
 
 FILLED = [

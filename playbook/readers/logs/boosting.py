@@ -5,8 +5,8 @@
     [LightGBM] [Info] Iteration:10, valid_1 l2 : 0.24                its command line
     10:     learn: 0.41    test: 0.47    best: 0.46 (8)    total: 3s CatBoost
 
-What is minimised becomes the loss of the training set and the held-out loss of the last other set; scores that are to
-rise are left out.
+The first metric that is minimised becomes the loss of the training set and the held-out loss of the last other set, so
+that both can be compared; scores that are to rise are left out.
 """
 
 from __future__ import annotations
@@ -19,13 +19,15 @@ from playbook.readers.minimised import is_loss
 
 _N = text.NUM
 _ROW = re.compile(r"(?:^|(?<=\s))\[(?P<step>\d{1,9})\]\s+(?P<rest>\S.*)$")
+# Names are bounded: a long line of words must not be gone through from each of its places to the end.
 _PAIR = re.compile(
-    r"(?P<set>[\w.\- ]+?)(?:-(?P<of>[\w@.]+(?:=\w+)?)|'s (?:(?P<part>train|valid) )?(?P<named>[\w@. ]+?)): ?"
+    r"(?P<set>[\w.\- ]{1,80}?)(?:-(?P<of>(?:\w{1,20}-(?=nloglik|deviance))?[\w@.]{1,40}(?:=\w{1,40})?)"
+    r"|'s (?:(?P<part>train|valid) )?(?P<named>[\w@. ]{1,60}?)): ?"
     rf"(?P<number>{_N})(?: ?\+ ?{_N})?(?=\s|$)"
 )
 _LINE = re.compile(rf"Iteration: ?(?P<step>\d{{1,9}}), (?P<set>\w+) (?P<of>[\w@]+) : (?P<number>{_N})\s*$")
 _CATBOOST = re.compile(
-    rf"^(?P<step>\d{{1,9}}):\s+learn: (?P<learn>{_N})(?:\s+test\d*: (?P<test>{_N}))?.*\s+total: [\d.]+\w+"
+    rf"^(?P<step>\d{{1,9}}):\s+learn: (?P<learn>{_N})(?:\s+test\d*: (?P<test>{_N}))?.*\stotal: [\d.]+\w+"
 )
 _AGAIN = re.compile(r"[Bb]est iteration(?: is)?:\s*$")
 _TRAIN = frozenset(("train", "training", "learn", "fit", "dtrain", "validation_0"))
@@ -69,12 +71,16 @@ def found(shown: str) -> tuple[int, dict[str, float]] | None:
     if pairs[0].start() or any(not (p["of"] or p["named"]) for p in pairs):
         return None
     told = [(p["part"] or p["set"].strip(), p["of"] or p["named"], float(p["number"])) for p in pairs]
-    sets = list(dict.fromkeys(name for name, _, _ in told))
-    values = {}
-    for name, metric, value in told:
-        if is_loss(metric):
-            own = name in _TRAIN and (name != "validation_0" or len(sets) > 1)
-            place = "loss" if own else "eval_loss"
-            if place == "eval_loss" or place not in values:
-                values[place] = value if place not in values or name == sets[-1] else values[place]
-    return int(row["step"]), values
+    return int(row["step"]), _losses([(name, metric, value) for name, metric, value in told if is_loss(metric)])
+
+
+def _losses(told: list[tuple[str, str, float]]) -> dict[str, float]:
+    """The first metric of (data set, metric, value): the loss of the training set, the held-out one of the last other.
+
+    XGBoost calls the sets of its scikit-learn interface by their place: a single one is the held-out set.
+    """
+    first = {name: value for name, metric, value in told if metric == told[0][1]}
+    training = [name for name in first if name in _TRAIN and (name != "validation_0" or len(first) > 1)]
+    held_out = [name for name in first if name not in training]
+    values = {"loss": first[training[0]]} if training else {}
+    return values | ({"eval_loss": first[held_out[-1]]} if held_out else {})
