@@ -269,17 +269,11 @@ def _pauses(curve: Curve, index: np.ndarray, x: np.ndarray) -> Finding | None:
     if share < TAKEN or extra / (extra + len(x) * curve.spacing) < AT_LEAST:
         return None
     steps, n = _period(slow) * curve.spacing, stats.number
-    name, times = curve.metric, n(float(np.median(took[slow])))
+    which = f"every {n(steps)} steps a row takes" if steps else f"{int(slow.sum())} of {stats.rows(len(slow))} take"
     text = (
-        f"{name} stays at its level, but every {n(steps)} steps a row takes {times} times the usual time: "
+        f"{curve.metric} stays at its level, but {which} {n(float(np.median(took[slow])))} times the usual time: "
         f"{share:.0%} of the time logged goes there"
     )
-    if not steps:
-        count, rows = int(slow.sum()), stats.rows(len(slow))
-        text = (
-            f"{name} stays at its level, but {count} of {rows} take {times} times the usual time: "
-            f"{share:.0%} of the time logged goes there"
-        )
     numbers = {"period": float(steps), "share_lost": share}
     row, remark = int(index[np.argmax(slow)]), EVEN if steps else UNEVEN
     return finding(NAME, "steady", curve, row, text, 0.75, numbers=numbers, remark=remark)

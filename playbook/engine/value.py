@@ -33,8 +33,6 @@ PLAIN = 0.8
 TRIVIAL, TRIVIAL_CIRCUMSTANCE = 0.05, 0.1
 # Digits of bits and rates: near ties must not hang on the last bit of a sum (another machine, the browser's engine).
 TIE = 12
-# GPU-hours below which a price shows none: one decimal would be a nought.
-SHOWN_HOURS = 0.05
 # What a further signal of a cluster costs once its rerun has been made.
 READ_OFF_MINUTES = 1.0
 

@@ -14,7 +14,8 @@ from rich.text import Text
 
 from playbook.engine.diagnosis import Diagnosis, Ranked, named_precedents
 from playbook.engine.trial import Trial
-from playbook.engine.value import SHOWN_HOURS, Option
+from playbook.engine.value import Option
+from playbook.faces.prices import price
 from playbook.faces.words import ENGLISH, Words
 from playbook.faces.wrapping import cells, wrapped
 from playbook.findings import Evidence
@@ -144,8 +145,8 @@ def _because(item: Evidence, w: Words) -> str:
 
 def _place(item: Evidence | None) -> str:
     """File and line in brackets, or nothing."""
-    known = item is not None and item.origin and item.origin.line
-    return f" ({item.origin.path.rsplit('/', 1)[-1]}:{item.origin.line})" if item and item.origin and known else ""
+    origin = item.origin if item is not None else None
+    return f" ({origin.path.rsplit('/', 1)[-1]}:{origin.line})" if origin is not None and origin.line else ""
 
 
 def print_diagnosis(
@@ -306,11 +307,8 @@ def print_question(session: Session, option: Option, out: Console, w: Words, pla
     parts: list[Any] = [Text(f"{w.lead('Question')}" * plain + signal.question, style="bold")]
     for place, (name, meaning) in enumerate(signal.outcomes.items(), 1):
         parts.append(Text.assemble((f"  {place} ", "bold"), name, (f"  {meaning}", "dim")))
-    hours = f", {option.cost.gpu_hours:.1f} GPU-h" if option.cost.gpu_hours >= SHOWN_HOURS else ""
     parts.append(Text(f"{w.lead('how')}{signal.how}", style="dim"))
-    parts.append(
-        Text(f"{w.lead('cost')}{option.cost.minutes:.0f} min{hours} · {w('tells')} {option.gain:.2f} bit", style="dim")
-    )
+    parts.append(Text(f"{w.lead('cost')}{price(option.cost)} · {w('tells')} {option.gain:.2f} bit", style="dim"))
     box = Panel(Group(*parts), title=f"{signal.title}  ({signal.id})", title_align="left", border_style="blue")
     out.print(Group(*parts) if plain else box)
     for command in signal.commands[:1]:

@@ -28,7 +28,9 @@ NEWS_SINGLE = 0.75  # times what a power-law tail promises, for departures of on
 SHARE, SHARE_SMALL = 0.05, 0.1
 # the same against the highest rows before: how many are needed, how many make the tail; the gap above it and the chance
 # (of a heavy tail, of a light one) that are asked for together, and a gap that is enough alone
-TAIL_ROWS, TAIL_LEAST, TAIL_MOST, GAP, WIDE, CHANCE, CHANCE_LIGHT = 40, 8, 100, 2.0, 3.5, 0.01, 0.1
+TAIL_ROWS, TAIL_LEAST, TAIL_MOST = 40, 8, 100
+GAP, WIDE = 2.0, 3.5
+CHANCE, CHANCE_LIGHT = 0.01, 0.1
 APART = 1.1  # times the highest row behind it that is no departure: what comes again as high is the noise of the run
 BACK_STEPS = 200  # D3-stop-1: not back within 100-200 steps is no transient
 BACK_ROWS = 5  # sparse logs: a transient may take this many rows
@@ -156,8 +158,10 @@ def _stands_apart(high: np.ndarray, at: int, height: float, taken: np.ndarray) -
     if len(before) < TAIL_ROWS:
         return True
     top = float(before[0])
-    if height < GAP * top or height >= WIDE * top:
-        return height >= WIDE * top
+    if height >= WIDE * top:
+        return True
+    if height < GAP * top:
+        return False
     k = max(TAIL_LEAST, min(TAIL_MOST, len(before) // 12))
     begin, draws = float(before[k]), k * len(high) / at
     steep = float(np.mean(np.log(before[:k] / begin)))

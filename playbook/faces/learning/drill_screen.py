@@ -12,6 +12,7 @@ from rich.text import Text
 
 from playbook.engine.value import Cost, cost_of
 from playbook.faces.learning.curves import as_text
+from playbook.faces.prices import price
 from playbook.faces.report import bar
 from playbook.faces.words import Words
 from playbook.workflow.learning.drill import Drill, Game, Step
@@ -33,11 +34,6 @@ HELP = (
     "l [WORD] = what can be looked at (WORD: a kind or part of a name), ID or number = look there, e = evidence so far,"
     " s = suspects, s NUMBER or s ID = try the repair of a suspect, g = give up"
 )
-
-
-def price(cost: Cost) -> str:
-    hours = f", {cost.gpu_hours:.1f} GPU-h" if cost.gpu_hours >= 0.05 else ""
-    return f"{cost.minutes:.0f} min{hours}"
 
 
 def print_alert(drill: Drill, out: Console, w: Words) -> None:

@@ -31,6 +31,7 @@ from playbook.faces.pages.compare import compared
 from playbook.faces.pages.curve import plot
 from playbook.faces.pages.parts import cause_cell, class_word, drop_empty, runs_of
 from playbook.faces.pages.shelf import SAFE_URL, Shelf
+from playbook.faces.prices import SHOWN_HOURS
 from playbook.incidents.record import MoveDoc, Record
 from playbook.workflow.records import trends
 from playbook.workflow.records.published import Published, Strip, summary
@@ -201,7 +202,7 @@ def _move(shelf: Shelf, move: MoveDoc) -> Move:
         answer=answer,
         meaning=signal.outcomes.get(move.state or "", "") if signal and move.kind == "answered" else "",
         price=shelf.minutes(move.minutes)
-        + (f" · {w('{n} GPU-h', n=f'{move.gpu_hours:.1f}')}" if move.gpu_hours >= 0.05 else ""),
+        + (f" · {w('{n} GPU-h', n=f'{move.gpu_hours:.1f}')}" if move.gpu_hours >= SHOWN_HOURS else ""),
         top=tuple((_cause_ref(shelf, c), p) for c, p in move.top[:3]),
         known=move.kind == "answered",
     )

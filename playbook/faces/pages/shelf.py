@@ -15,6 +15,7 @@ from playbook.engine.tables import SHAPE
 from playbook.engine.value import Cost, RunSize, cost_of
 from playbook.faces.pages.blocks import Part, Plain, Ref, Web
 from playbook.faces.pages.numbers import Numbers
+from playbook.faces.prices import SHOWN_HOURS
 from playbook.faces.words import Words
 from playbook.knowledge.entries import LAYERS, Case, Cause, Fix, Signal
 from playbook.knowledge.loader import Book
@@ -173,7 +174,7 @@ class Shelf:
 
     def price(self, cost: Cost) -> str:
         text = self.minutes(cost.minutes)
-        return f"{text} · {self.w('{n} GPU-h', n=f'{cost.gpu_hours:.1f}')}" if cost.gpu_hours >= 0.05 else text
+        return f"{text} · {self.w('{n} GPU-h', n=f'{cost.gpu_hours:.1f}')}" if cost.gpu_hours >= SHOWN_HOURS else text
 
     def signal_price(self, signal: Signal) -> str:
         return self.price(cost_of(signal, RunSize()))

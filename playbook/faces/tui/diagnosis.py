@@ -11,7 +11,7 @@ from textual.binding import Binding, BindingType
 from textual.containers import Container, Vertical
 from textual.widgets import Static
 
-from playbook.engine.value import SHOWN_HOURS
+from playbook.faces.prices import price
 from playbook.faces.tui import registry
 from playbook.faces.tui.base import Page
 from playbook.faces.tui.curve import CurveView
@@ -148,9 +148,7 @@ class DiagnosisPage(Page):
     def _top_line(self, desk: Desk) -> None:
         d = desk.diagnosis
         cost = desk.session.cost
-        spent = self.w("{n} asked", n=len(desk.session.asked)) + f" · {cost.minutes:.0f} min"
-        if cost.gpu_hours >= SHOWN_HOURS:
-            spent += f" · {cost.gpu_hours:.1f} GPU-h"
+        spent = f"{self.w('{n} asked', n=len(desk.session.asked))} · {price(cost, ' · ')}"
         if desk.incident:
             spent = f"{desk.incident} · {spent}"
         word = "healthy" if d.healthy else "decided" if d.decided else "undecided"

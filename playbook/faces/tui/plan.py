@@ -9,7 +9,8 @@ from textual.app import ComposeResult
 from textual.containers import Vertical
 from textual.content import Content
 
-from playbook.engine.value import SHOWN_HOURS, cost_of
+from playbook.engine.value import cost_of
+from playbook.faces.prices import price
 from playbook.faces.tui.base import Dialog
 from playbook.faces.tui.widgets import Hint, Hints, Line, Rows, fit
 
@@ -58,8 +59,7 @@ class Plan(Dialog[None]):
         for name in names:
             signal = book.signals[name]
             cost = cost_of(signal, session.size, session.clusters_done)
-            hours = f" {cost.gpu_hours:.1f} GPU-h" if cost.gpu_hours >= SHOWN_HOURS else ""
-            tail = f"  {cost.minutes:.0f} min{hours}"
+            tail = f"  {price(cost, ' ')}"
             tail += f"  {gains[name]:.2f} bit" if name in gains else ""
             sign = "✓ " if name in known else "  "
             title = fit(signal.title, width - 2 - len(tail))

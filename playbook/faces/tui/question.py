@@ -14,7 +14,8 @@ from textual.content import Content
 from textual.message import Message
 from textual.widgets import Static
 
-from playbook.engine.value import SHOWN_HOURS, cost_of
+from playbook.engine.value import cost_of
+from playbook.faces.prices import price
 from playbook.faces.tui.desk import Desk, outlook, why_asked
 from playbook.faces.tui.widgets import Rows, fit, hanging, paragraphs, percent, rule, wrap
 from playbook.faces.words import Words
@@ -112,7 +113,6 @@ class QuestionPane(VerticalScroll):
         session = desk.session
         gain = next((o.gain for o in desk.diagnosis.plan if o.signal == signal.id), None)
         cost = cost_of(signal, session.size, session.clusters_done)
-        price = f"{cost.minutes:.0f} min" + (f" + {cost.gpu_hours:.1f} GPU-h" if cost.gpu_hours >= SHOWN_HOURS else "")
         rule(self, signal.title)
         danger = {
             "none": "",
@@ -134,7 +134,7 @@ class QuestionPane(VerticalScroll):
         self.query_one("#how", Static).update(
             Content.assemble(
                 (self.w("how"), "bold $foreground-muted"),
-                (f" ({price})  ", "$foreground-muted"),
+                (f" ({price(cost, ' + ')})  ", "$foreground-muted"),
                 " ".join(signal.how.split()),
             )
         )

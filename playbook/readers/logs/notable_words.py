@@ -35,7 +35,8 @@ KINDS: tuple[tuple[str, re.Pattern[str]], ...] = (
             r"|^KeyboardInterrupt|exited on signal (?:2|9|15)\b|Terminated\s*$|Caught signal (?:15|9|2)\b"
             r"|[Pp]reempted\b|main process received SIG(?:INT|TERM)"
             # what the kubelet and the scheduler of Kubernetes write of a pod that they end
-            r"|(?:Reason:|Warning|Status:)\s+Evicted\b|\b[Pp]od\b.{0,80}\bevicted\b|low on resource: |total limit of containers|EmptyDir volume .* exceeds the limit"
+            r"|(?:Reason:|Warning|Status:)\s+Evicted\b|\b[Pp]od\b.{0,80}\bevicted\b"
+            r"|low on resource: |total limit of containers|EmptyDir volume .* exceeds the limit"
             r"|longer than the specified deadline|deletion due to NoExecute taint",
         ),
     ),

@@ -5,9 +5,8 @@ what a rater judged from the answers alone). Each time a report is shown, a rand
 diagnosis meets it half way. People tell more or less of the same incident: every other time a part of what a second
 reader inferred from the report stands beside its answers. A diagnosis also asks for more than a report tells: every
 other time further answers are added, drawn as the class would give them, so that an answer which was only given because
-we asked is no news. A random
-part of the hidden layer is hidden too, and weights decay, so that the network does not learn single reports by heart.
-One seed: the same reports give the same network.
+we asked is no news. A random part of the hidden layer is hidden too, and weights decay, so that the network does not
+learn single reports by heart. One seed: the same reports give the same network.
 
 Sources: Srivastava et al., JMLR 15 (2014), dropout; Loshchilov and Hutter, ICLR (2017, 2019), cosine schedule and
 decoupled decay; Kingma and Ba, ICLR (2015).
