@@ -269,11 +269,17 @@ def _pauses(curve: Curve, index: np.ndarray, x: np.ndarray) -> Finding | None:
     if share < TAKEN or extra / (extra + len(x) * curve.spacing) < AT_LEAST:
         return None
     steps, n = _period(slow) * curve.spacing, stats.number
-    which = f"every {n(steps)} steps a row takes" if steps else f"{int(slow.sum())} of {stats.rows(len(slow))} take"
-    text = (
-        f"{curve.metric} stays at its level, but {which} {n(float(np.median(took[slow])))} times the usual time: "
-        f"{share:.0%} of the time logged goes there"
-    )
+    name, times = curve.metric, n(float(np.median(took[slow])))
+    if steps:
+        text = (
+            f"{name} stays at its level, but every {n(steps)} steps a row takes {times} times the usual time: "
+            f"{share:.0%} of the time logged goes there"
+        )
+    else:
+        text = (
+            f"{name} stays at its level, but {int(slow.sum())} of {stats.rows(len(slow))} take {times} times "
+            f"the usual time: {share:.0%} of the time logged goes there"
+        )
     numbers = {"period": float(steps), "share_lost": share}
     row, remark = int(index[np.argmax(slow)]), EVEN if steps else UNEVEN
     return finding(NAME, "steady", curve, row, text, 0.75, numbers=numbers, remark=remark)
