@@ -62,11 +62,12 @@ def with_end(book: Book, run: Run, scans: Mapping[str, Scan], evidence: list[Evi
         near = fault is not None and any(_is_near(file, fault) for file in run.files)
         return sorted([*evidence, _stopped(fault)], key=lambda e: e.signal) if fault and near else evidence
     now = shape
-    if shape.state == STOPPED and shape.source == "log":
+    if shape.state == STOPPED and (place := _place(shape)) is not None:
         quiet = from_scans(book.signals[SHAPE], scans)
-        if _ordered(run, shape) and quiet is None:
+        ordered = _ordered(run, *place)
+        if ordered and quiet is None:
             return [e for e in evidence if e is not shape]
-        if went_on(run, shape) or _ordered(run, shape) or _through(run, shape) or _words_went_on(run, shape):
+        if ordered or went_on(run, *place) or _through(run, *place) or _words_went_on(run, *place):
             now = quiet or shape
     event = last_error(run) if ended else None
     if event is not None and now.state == "healthy":
@@ -78,7 +79,18 @@ def with_end(book: Book, run: Run, scans: Mapping[str, Scan], evidence: list[Evi
 
 
 def _is_near(file: FileReport, fault: Event) -> bool:
-    return file.path == fault.origin.path and file.lines - (fault.origin.line or 0) <= NEAR
+    return file.path == fault.origin.path and file.lines - _line(fault) <= NEAR
+
+
+def _place(item: Evidence) -> tuple[str, int] | None:
+    """File and line of what a log says; None for anything else."""
+    if item.source != "log" or item.origin is None or item.origin.line is None:
+        return None
+    return item.origin.path, item.origin.line
+
+
+def _line(event: Event) -> int:
+    return event.origin.line or 0
 
 
 def _stopped(event: Event) -> Evidence:
@@ -87,17 +99,16 @@ def _stopped(event: Event) -> Evidence:
 
 def _cried(run: Run, item: Evidence) -> bool:
     """Whether a line is what a rank cries after somebody had ended the run."""
-    if item.source != "log" or item.origin is None or item.origin.line is None or _ORDERED.search(item.because):
+    place = _place(item)
+    if place is None or _ORDERED.search(item.because):
         return False
     said = (event.kind for event in run.events if event.origin == item.origin)
-    return any(kind in STOPS for kind in said) and _ordered(run, item)
+    return any(kind in STOPS for kind in said) and _ordered(run, *place)
 
 
-def _through(run: Run, shape: Evidence) -> bool:
+def _through(run: Run, path: str, line: int) -> bool:
     """Whether the trainer had said that it was done when the line was written: who leaves badly has trained well."""
-    if shape.origin is None or shape.origin.line is None:
-        return False
-    return _done_at(run).get(shape.origin.path, np.inf) < shape.origin.line
+    return _done_at(run).get(path, np.inf) < line
 
 
 def _done_at(run: Run) -> dict[str, int]:
@@ -109,21 +120,18 @@ def _done_at(run: Run) -> dict[str, int]:
             last[path] = max(last.get(path, 0), int(series.lines.max()))
     found: dict[str, int] = {}
     for event in run.events:
-        path, line = event.origin.path, event.origin.line or 0
+        path, line = event.origin.path, _line(event)
         if event.kind == DONE and line >= last.get(path, 0):
             found[path] = min(line, found.get(path, line))
     return found
 
 
-def _words_went_on(run: Run, shape: Evidence) -> bool:
+def _words_went_on(run: Run, path: str, line: int) -> bool:
     """Whether a log without rows goes on long behind the line, and ends in no error: a program caught it."""
-    if shape.origin is None or shape.origin.line is None:
-        return False
-    path, line = shape.origin.path, shape.origin.line
     file = next((file for file in run.files if file.path == path), None)
     if file is None or file.rows or file.format in readers.SYSTEM or file.lines - line <= 2 * TAIL:
         return False
-    after = [e for e in run.events if e.origin.path == path and (e.origin.line or 0) >= line]
+    after = [e for e in run.events if e.origin.path == path and _line(e) >= line]
     again = any(e.kind in ("resume", "launcher") for e in after)
     return not again and _fault_at_the_end(run, file) is None
 
@@ -133,13 +141,13 @@ def last_error(run: Run) -> Event | None:
     if _done_at(run):
         return None
     last = _last_rows(run)
-    behind = [event for event in run.events if last.get(event.origin.path, np.inf) < (event.origin.line or 0)]
+    behind = [event for event in run.events if last.get(event.origin.path, np.inf) < _line(event)]
     return _first_fault(behind) or _fault_beside(run, set(last))
 
 
 def _first_fault(events: list[Event]) -> Event | None:
     """The first error of the last words of a log; None where there is none, or where somebody ended the run before."""
-    for event in sorted((e for e in events if e.origin.line is not None), key=lambda event: event.origin.line or 0):
+    for event in sorted((e for e in events if e.origin.line is not None), key=_line):
         if _is_order(event):
             return None
         if (event.kind in STOPS or _KILLED.search(event.text)) and not _NO_FAULT.search(event.text):
@@ -151,24 +159,21 @@ def _is_order(event: Event) -> bool:
     return event.kind == "killed" and _ORDERED.search(event.text) is not None
 
 
-def _ordered(run: Run, shape: Evidence) -> bool:
+def _ordered(run: Run, path: str, line: int) -> bool:
     """Whether somebody had ended the run when the line was written: what the ranks cry then is no fault of theirs."""
-    if shape.origin is None or shape.origin.line is None:
-        return False
-    path, line = shape.origin.path, shape.origin.line
-    words = _last_words([e for e in run.events if e.origin.path == path and (e.origin.line or 0) < line], line)
+    words = _last_words([e for e in run.events if e.origin.path == path and _line(e) < line], line)
     return any(map(_is_order, words)) and _first_fault(words) is None
 
 
 def _last_words(events: list[Event], end: int) -> list[Event]:
     """What a job says before the line `end` while it goes down, the last word first."""
     words: list[Event] = []
-    for event in sorted(events, key=lambda event: -(event.origin.line or 0)):
-        if event.kind == "resume" or (event.kind in _SPOKEN and end - (event.origin.line or 0) > TAIL):
+    for event in sorted(events, key=lambda event: -_line(event)):
+        if event.kind == "resume" or (event.kind in _SPOKEN and end - _line(event) > TAIL):
             break
         if event.kind in _SPOKEN:
             words.append(event)
-            end = event.origin.line or 0
+            end = _line(event)
     return words
 
 
@@ -207,14 +212,9 @@ def _attempt_after(run: Run, path: str, other: str) -> bool:
     return alike and [int(n) for n in its] > [int(n) for n in mine]
 
 
-def went_on(run: Run, shape: Evidence) -> bool:
+def went_on(run: Run, path: str, line: int) -> bool:
     """Whether rows of the same file go on behind the line, at further steps and without a restart."""
-    if shape.origin is None or shape.origin.line is None:
-        return False
-    path, line = shape.origin.path, shape.origin.line
-    if any(
-        e.kind in ("resume", "launcher") and e.origin.path == path and (e.origin.line or 0) > line for e in run.events
-    ):
+    if any(e.kind in ("resume", "launcher") and e.origin.path == path and _line(e) > line for e in run.events):
         return False
     for series in run.series.values():
         if series.lines is None or series.seams or series.origin.path != path or series.metric != "loss":
