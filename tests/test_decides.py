@@ -288,6 +288,8 @@ VERSIONS = [
     "ModuleNotFoundError: No module named 'mmcv._ext'",
     "Exception: data did not match any variant of untagged enum ModelWrapper at line 1251003 column 3",
     "RuntimeError: CUDA error: system not yet initialized",
+    "OSError: libcudart.so.11.0: cannot open shared object file: No such file or directory",
+    "TypeError: Trainer.__init__() got an unexpected keyword argument 'tokenizer'",
 ]
 
 
@@ -311,6 +313,7 @@ def test_trouble_of_the_driver_with_its_gpu_is_not_blamed_on_the_network(tmp_pat
 def test_a_checkpoint_that_is_empty_or_of_another_model_is_the_wrong_one(tmp_path: Path) -> None:
     for line in (
         "EOFError: Ran out of input",
+        "ValueError: loaded state dict contains a parameter group that doesn't match the size of optimizer's group",
         "AssertionError: num_layers value from checkpoint (24) is not equal to the input argument value (32)",
     ):
         _, found = read(tmp_path, TRACE + line + "\n")

@@ -163,6 +163,7 @@ DONE = {
     "transformers": PRINTED + "{'train_runtime': 1200.1, 'train_loss': 2.31, 'epoch': 3.0}\n",
     "words": ROWS + "Training completed.\n",
     "lightning": ROWS + "`Trainer.fit` stopped: `max_steps=300` reached.\n",
+    "a logger": ROWS + "INFO trainer: Training completed in 3h\n",
     "own words": ROWS + "2025-12-01 10:00:00 INFO: Finished training after 300 steps\n",
 }  # fmt: skip
 
@@ -328,6 +329,8 @@ SAID_PLAINLY = {
     "tasks without a heartbeat": "E0304 10:40:11.2 1123 coordination_service_agent.cc:707] Polled an error from "
     "coordination service: UNAVAILABLE: The following tasks are unhealthy (stopped sending heartbeats):\n",
     "a plain Exception": TRACE + "Exception: no such model\n",
+    "no room for tensors": "RuntimeError: unable to open shared memory object </torch_2113_0> in read-write mode: "
+    "No space left on device (28)\n",
     "a step that was not launched": "srun: error: task 0 launch failed: Slurmd could not execve job\n",
 }
 

@@ -268,6 +268,8 @@ def _kind(body: str, launcher: bool) -> tuple[str | None, bool]:
         kind = _EXITS.get(hit[1])
     if kind is None and _FAILED.search(body):
         kind = "launcher"
+    if kind == "io-error" and (hit := _EXCEPTION.match(body)) and _ALONE.search(hit["name"]):
+        return "traceback", launcher  # nobody caught it
     if kind is None and (hit := _EXCEPTION.match(body)) and not hit["name"].endswith("Warning"):
         launcher = launcher or _LAUNCHER_NAME.search(body) is not None
         kind = "launcher" if launcher else "traceback" if _ALONE.search(hit["name"]) else None

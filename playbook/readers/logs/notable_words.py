@@ -173,7 +173,7 @@ KINDS: tuple[tuple[str, re.Pattern[str]], ...] = (
         "end",
         re.compile(
             r"`?Trainer\.fit`? stopped:|after training is done"
-            r"|^\W*[Tt]raining (?:has |is |was )?(?:completed?|finished|done)\b"
+            r"|^\W*(?:[\w.\-]+: )?[Tt]raining (?:has |is |was )?(?:completed?|finished|done)\b"
             r"|^\W*[Ff]inished training\b|^\W*train_runtime\W"
         ),
     ),
