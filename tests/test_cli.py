@@ -279,3 +279,21 @@ def test_the_prompts_help_is_help_and_answers_nothing(monkeypatch: pytest.Monkey
     before = len(session.moves)
     walk(session, Console(file=shown, width=100), Words())
     assert len(session.moves) == before and "u = undo" in shown.getvalue()
+
+
+def test_a_database_in_a_folder_that_may_not_be_entered_is_told_and_stops_no_diagnosis(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    look, locked = Path.stat, tmp_path / "locked" / "x.db"
+
+    def stat(self: Path, **how: bool) -> os.stat_result:
+        if self == locked:
+            raise PermissionError(13, "Permission denied", str(self))
+        return look(self, **how)
+
+    monkeypatch.setattr(Path, "stat", stat)
+    db = ["--db", f"sqlite:///{locked}"]
+    for words, code in (("incident list", 2), ("diagnose --answer loss-shape=plateau --no-input", 0)):
+        assert command([*words.split(), *db]) == code
+        assert f"{locked}: cannot be opened: Permission denied" in capsys.readouterr().err
+    assert command(["diagnose", "--answer", "loss-shape=plateau", "--no-input", "--record", *db]) == 2

@@ -87,13 +87,16 @@ def _sqlite(name: str | None, busy_seconds: float) -> Database:
         raise PlaybookError("--db sqlite://", "names no file", "write sqlite:///relative.db or sqlite:////absolute.db")
     path = Path(name).expanduser()
     shown = str(path)
-    if path.is_dir():
+    try:
+        folder, exists = path.is_dir(), path.exists()
+    except OSError as error:  # in a folder that may not be entered
+        raise PlaybookError(shown, f"cannot be opened: {error.strerror}", "check its permissions") from None
+    if folder:
         raise PlaybookError(shown, "is a folder", "name a file: sqlite:///FILE")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise PlaybookError(shown, f"its folder cannot be made: {error.strerror}", "name another --db") from None
-    exists = path.exists()
     writable = _writable(path.parent) and (not exists or _writable(path))
     if not writable and not exists:
         raise PlaybookError(shown, "cannot be made: the folder is read-only", "name another --db or PLAYBOOK_HOME")

@@ -112,6 +112,9 @@ def run(args: Sequence[str] | None = None) -> int:
         return code if isinstance(code, int) else 0
     except PlaybookError as error:
         return _say(w.problem(error.problem), 2, w)
+    except PermissionError as error:
+        fault = PlaybookError(str(error.filename), f"cannot be opened: {error.strerror}", "check its permissions")
+        return _say(w.problem(fault.problem), 2, w)
     except click.exceptions.Exit as leave:
         return leave.exit_code
     except click.Abort:

@@ -83,7 +83,7 @@ def listing(root: Path | None = None) -> tuple[list[Kept], list[PlaybookError]]:
     """(kept sessions, newest first; what is wrong with files that cannot be read)."""
     root = root or folder()
     sessions, faults = [], []
-    for path in sorted(root.glob("*.json")) if root.is_dir() else ():
+    for path in sorted(root.glob("*.json")) if os.path.isdir(root) else ():  # noqa: PTH112 False, no error, where it may not be entered
         try:
             sessions.append(read(path))
         except PlaybookError as error:

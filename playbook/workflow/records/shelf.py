@@ -48,7 +48,10 @@ def is_there(db: str | None = None) -> bool:
     url = url_of(db)
     if not url.startswith("sqlite:///"):
         return True
-    return Path(url.removeprefix("sqlite:///").partition("?")[0]).expanduser().is_file()
+    try:
+        return Path(url.removeprefix("sqlite:///").partition("?")[0]).expanduser().is_file()
+    except OSError:  # who opens it is told why
+        return True
 
 
 def named(db: str | None = None) -> str:
