@@ -52,7 +52,18 @@ def test_a_cut_file_gives_a_beginning_or_a_clear_error(sample: Path, tmp_path: P
 
 
 # What these say depends on rows further down: which column counts, whose rank a row is, how long an epoch is.
-BY_WHOLE = frozenset(("ranks.csv", "ranks.jsonl", "batches.csv", "splits.jsonl", "pairs.dat", "table.md", "panel.csv"))
+BY_WHOLE = frozenset(
+    (
+        "ranks.csv",
+        "ranks.jsonl",
+        "batches.csv",
+        "splits.jsonl",
+        "pairs.dat",
+        "table.md",
+        "panel.csv",
+        "appended_runs.csv",
+    )
+)
 
 
 @pytest.mark.parametrize("sample", SAMPLES, ids=IDS)

@@ -25,6 +25,7 @@ _COMMENT = ("#", "%", "//")
 _JUMP = 10  # times the largest value before it: more is a lost exponent rather than a spike
 _NUMBER = 64  # characters of the longest text that `number` takes for one
 SAMPLE = 60  # lines that decide
+_RUN = 8  # rows below a header that fit it: a table, whatever another run appended to it later
 _UNIT = re.compile(
     r"([-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?)\s*"
     r"(?:%|[kmgt]i?b|[kmg]hz|w|c|°c|s|ms|us|it/s|tok/s|tokens/s|img/s|samples/s|[gm]b/s|[mbk])",
@@ -137,7 +138,8 @@ def _with(delimiter: str, numbered: list[tuple[int, str]], comment: tuple[int, s
         return _without_header(delimiter, body, comment)
     rows = body[1:]
     fitting = [cells for _, cells in rows if len(cells) == len(head)]
-    if rows and len(fitting) < 0.7 * len(rows) and (len(rows) != 1 or delimiter == " "):
+    appended = delimiter != " " and len(rows) > _RUN and all(len(cells) == len(head) for _, cells in rows[:_RUN])
+    if rows and not appended and len(fitting) < 0.7 * len(rows) and (len(rows) != 1 or delimiter == " "):
         return None
     names = column_names(head, path)
     telling = [name for name in names if wanted(name, {})] or step_names(names) or epoch_name(names)

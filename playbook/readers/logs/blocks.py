@@ -1,7 +1,7 @@
 """Rows over several lines: a line that counts, then one `name: value` a line.
 
 Composer (`[batch=1/3200]:`), Coqui (`--> STEP: 24/377 -- GLOBAL_STEP: 25`), rsl_rl (`Learning iteration 1/10`), Ray
-(`Result for ...`), and any `Step 100:` alone on its line.
+(`Result for ...`), and any `Step 100:` or `current step: 3th step` alone on its line.
 """
 
 from __future__ import annotations
@@ -18,7 +18,8 @@ _HEAD = re.compile(
     r"|Learning iteration (?P<iteration>\d{1,12})/\d+"
     r"|(?P<inside>Result for \S{1,200}:)"
     r"|(?P<held>--> EVAL PERFORMANCE)"
-    r"|(?:step|iter)\s*[:=]?\s*(?P<alone>\d{1,12})(?:\s*/\s*\d+)?\s*:?)\s*$",
+    r"|(?:current |global )?(?:step|iter(?:ation)?)\s*[:=]?\s*(?P<alone>\d{1,12})"
+    r"(?:(?:st|nd|rd|th)(?: step)?|\s*/\s*\d+)?\s*:?)\s*$",
     re.IGNORECASE,
 )
 _WORDS = ("batch=", "STEP: ", "Learning iteration ", "Result for ", "EVAL PERF", "tep", "ter", "poch")

@@ -1,7 +1,7 @@
 """Rows of any logger: a step, an iteration or an epoch, and numbers with a key, at least one of them a metric.
 
 Step units are tried from the most to the least global: `global_step`, `step`/`iter`, batches of an epoch (made global),
-a leading `10/1000`, an epoch. Lines about checkpoints, source code and settings are no rows.
+a leading `10/1000`, an epoch, an episode. Lines about checkpoints, source code and settings are no rows.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _GLOBAL = re.compile(
 _STEP = re.compile(
     r"(?<![a-z_\-])(?<!total )(?<!max )(?<!warmup )(?<!every )(?<!per )(?<!num )(?<!of )(?:train(?:ing)?[ _])?"
     rf"(?:steps?|iterations?|iters?|itr|it|updates?"
-    rf"|batch(?:es)?)['\"]?\s*[#:=(\[]?\s*['\"]?{_I}(?:\s*(?:/|of)\s*{_I})?",
+    rf"|batch(?:es|[_ ]?(?:id|idx|index))?)['\"]?\s*[#:=(\[]?\s*['\"]?{_I}(?:\s*(?:/|of)\s*{_I})?",
     re.IGNORECASE,
 )
 _EPOCH_BATCH = re.compile(
@@ -36,6 +36,7 @@ _TRAILING = re.compile(r"\[\s*(\d{1,12})\s*/\s*(\d{1,12})\s*\]\s*$")
 _EPOCH_ITER = re.compile(r"\bepoch/iter\s*[:=]\s*(\d{1,7})/(\d{1,12})\b", re.IGNORECASE)
 _NUMBERED = re.compile(r"^\s*\[?(\d{1,12})\]?[:\s|,]\s*(?=[A-Za-z_])")
 _EPOCH = re.compile(r"(?<![a-z_])(?:epochs?|ep)\s*[:#=]?\s*[\[(]?\s*(\d{1,7})(?:\.(\d+))?\b", re.IGNORECASE)
+_EPISODE = re.compile(r"\bepisodes?\s*[:#=]?\s*[\[(]?\s*(\d{1,12})\b(?!\.\d)", re.IGNORECASE)
 _END_OF_EPOCH = re.compile(r"\bend of epoch\s+(\d{1,7})\b", re.IGNORECASE)
 _EVAL = re.compile(r"(?:^|[^a-z])(?:vali?|valid|validation|eval|evaluation|test|cv)(?:[^a-z]|$)", re.IGNORECASE)
 # Words that say of a whole row, before its first metric, that its numbers are those of held-out data.
@@ -68,10 +69,12 @@ _DROPPED = re.compile(
 )
 _UNITS = frozenset((
     "step", "steps", "iter", "iters", "iteration", "iterations", "itr", "it", "update", "updates", "batch",
-    "batches", "global_step", "num_updates", "train_step", "training_step",
+    "batches", "batch_id", "batch_idx", "batch_index", "global_step", "num_updates", "train_step", "training_step",
+    "episode", "episodes",
 ))  # fmt: skip
 _OTHERS = (
-    (_END_OF_EPOCH, "epoch"), (_LEADING, "part"), (_EPOCH, "epoch"), (_NUMBERED, "step"), (_TRAILING, "part"),
+    (_END_OF_EPOCH, "epoch"), (_LEADING, "part"), (_EPOCH, "epoch"), (_EPISODE, "step"), (_NUMBERED, "step"),
+    (_TRAILING, "part"),
 )  # fmt: skip
 
 
@@ -104,6 +107,8 @@ def found(body: str) -> Place | None:
             continue
         if epoch_batch is not None and pattern is _STEP and hits[-1].start() <= epoch_batch.end(2):
             break
+        if pattern is _STEP and (_is_size(hits[0], body) or _is_length(hits[0], body)):
+            break
         best = hits[-1] if len({h[1] for h in hits}) > 1 and _torn(hits) else hits[0]
         row = 0 if best is hits[0] else best.start()
         epoch = _EPOCH.search(body, row) if has_epoch and pattern is _STEP else None
@@ -128,6 +133,23 @@ def count(kind: str, step: int, epoch: int, length: int, lane: _Lane) -> int:
     if kind == "batch":
         return epochs.step(epoch, step, length, restarts=True)
     return epochs.step(epoch, step, length or None) if kind == "epoch step" else step
+
+
+def _is_size(hit: re.Match[str], body: str) -> bool:
+    """Whether `batch 16` behind the values of a line that begins with `[500/50000]` is the size of a batch."""
+    leading = _LEADING.match(body)
+    return (
+        leading is not None
+        and hit[2] is None
+        and hit[0].lower().startswith("batch")
+        and text.is_metric(body[leading.end() : hit.start()])
+    )
+
+
+def _is_length(hit: re.Match[str], body: str) -> bool:
+    """Whether `steps: 200` behind the number of an episode is how long it lasted."""
+    episode = _EPISODE.search(body)
+    return episode is not None and episode.start() < hit.start() and hit[0].lower().startswith("steps")
 
 
 def _torn(hits: list[re.Match[str]]) -> bool:

@@ -1,6 +1,7 @@
 """Rows whose shape belongs to one toolkit, and which the rules for any logger cannot read.
 
-Darknet, Marian, ESPnet, WeNet, timm and OpenPCDet, Levanter, Kaldi, TensorFlow's estimator: one line of the table each.
+Darknet, Marian, ESPnet, WeNet, timm and OpenPCDet, Levanter, Kaldi, TensorFlow's estimator, Deeplearning4j, MindSpore,
+CycleGAN: one line of the table each.
 """
 
 from __future__ import annotations
@@ -70,6 +71,26 @@ TABLE = (
     Toolkit(  # LOG (nnet3-train...) Average objective function for 'output' for minibatches 0-9 is -0.2 over 12800
         "Average objective function for 'output' ",
         re.compile(rf"for 'output' for minibatches \d+-(?P<step>\d{{1,9}}) is -(?P<loss>{_N}) over \d"),
+    ),
+    Toolkit(
+        "Score at iteration ",
+        re.compile(rf"\bScore at iteration (?P<step>\d{{1,12}}) is (?P<loss>{_N})"),
+    ),
+    Toolkit(  # epoch: 2 step: 100, loss is 1.9231
+        ", loss is ",
+        re.compile(
+            rf"^epoch: (?P<epoch>\d{{1,7}}),? step: (?P<step>\d{{1,12}})(?:/(?P<length>\d{{1,12}}))?"
+            rf", loss is (?P<loss>{_N})"
+        ),
+    ),
+    Toolkit(  # Train epoch time: 20568.1 ms, per step time: 41.136 ms
+        "per step time: ",
+        re.compile(r"^(?:Train )?epoch time: .*?(?P<rest>per step time: .*)"),
+        means={"per step time": "step_time", "time": "step_time"},
+    ),
+    Toolkit(  # (epoch: 1, iters: 100, time: 1.2, data: 0.9) D_A: 0.2 G_A: 0.3 cycle_A: 1.4
+        "(epoch: ",
+        re.compile(r"\(epoch: (?P<epoch>\d{1,7}), iters: (?P<step>\d{1,12}), (?P<rest>time: .*)"),
     ),
     Toolkit("global_step/sec: ", re.compile(rf"^global_step/sec: (?P<steps_per_second>{_N})")),
 )

@@ -224,7 +224,11 @@ class Rows:
 
 def cut(cells: list[str], width: int, before: list[str]) -> bool:
     """Whether a last line without an end has lost something."""
-    return len(cells) < width or (bool(cells[-1].strip()) and torn(cells[-1], before))
+    if len(cells) < width:
+        return True
+    if not cells[-1].strip():
+        return bool(before) and all(map(str.strip, before))  # a column that is never empty: its cell was not written
+    return torn(cells[-1], before)
 
 
 def another_header(cells: list[str], path: Path) -> list[str] | None:
