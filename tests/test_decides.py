@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from playbook.engine.diagnosis import DECIDE, Diagnosis
+from playbook.engine.diagnosis import DECIDE, INCIDENT, Diagnosis
 from playbook.engine.value import moot
+from playbook.findings import Evidence
 from playbook.workflow.ingest import ingest
 from playbook.workflow.session import Session
 from playbook.workflow.verdict import word
@@ -47,6 +48,19 @@ def test_one_reason_beside_the_set_up_is_enough() -> None:
     setting = ["loss-shape=resume-drift", "precision=bf16", "task=detection", "parallelism=data"]
     seen = ["present-at-first-step=no", "lr-phase=warmup", "resume-scheduler-restored=no"]
     assert told(*setting, *seen).diagnosis().decided
+
+
+@pytest.mark.parametrize(("sure", "decided"), [(INCIDENT - 0.01, False), (INCIDENT, True)])
+def test_a_detector_that_is_not_sure_of_a_fault_decides_none(sure: float, decided: bool) -> None:
+    session = told("precision=bf16", "task=detection", "parallelism=data", "present-at-first-step=no")
+    session.observe(
+        [Evidence("loss-shape", "resume-drift", "metrics", "the loss steps up at a resume", 100, None, sure)]
+    )
+    for answer in ("lr-phase=warmup", "resume-scheduler-restored=no"):
+        session.answer(*answer.split("="))
+    found = session.diagnosis()
+    assert found.decided is decided
+    assert decided or found.why_undecided == "whether there is a fault at all is not sure"
 
 
 # --- one line of a log ------------------------------------------------------------------------------------------------

@@ -73,6 +73,15 @@ def test_the_step_is_that_of_the_level_and_not_of_the_slope() -> None:
     assert step_up((t[:3], before[1][:3]), after) == (0.0, 0.0)
 
 
+def test_rows_that_jump_elsewhere_as_well_tell_of_no_step() -> None:
+    rng = np.random.default_rng(39)
+    t = np.arange(32)
+    wanders = 0.01 * rng.standard_normal(32) + np.cumsum(0.01 * rng.standard_normal(32)) + np.where(t >= 16, 0.15, 0.0)
+    assert step_up((t[:16], wanders[:16]), (t[16:], wanders[16:])) == (0.0, 0.0)
+    once = np.where(t >= 16, 0.15, 0.0) + 0.01 * np.random.default_rng(39).standard_normal(32)
+    assert step_up((t[:16], once[:16]), (t[16:], once[16:]))[1] > 5
+
+
 def test_rows_that_hang_together_count_for_fewer() -> None:
     rng = np.random.default_rng(0)
     free, smooth = (np.median([tied(runs.smooth(rng, 64, 1.0, tie)) for _ in range(50)]) for tie in (0.0, 0.8))
