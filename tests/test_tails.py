@@ -363,3 +363,10 @@ def test_a_loss_scale_at_its_least_is_not_steady(tmp_path: Path) -> None:
     got = read(tmp_path, ROWS + said + end)
     assert "loss-scale-before" not in {e.signal for e in got.evidence}
     assert judged(got).diagnosis().causes[0].class_ in ("loss_scaler_fault", "fp16_overflow")
+
+
+@pytest.mark.parametrize("error", ["an illegal memory access was encountered", "uncorrectable ECC error encountered"])
+def test_who_has_lost_the_gpu_only_tidies_up_however_long(tmp_path: Path, error: str) -> None:
+    (tmp_path / "metrics.csv").write_text(CURVE)
+    (tmp_path / "run.log").write_text(WORDS + TRACE + f"RuntimeError: CUDA error: {error}\n" + 3 * WORDS)
+    assert ingest([str(tmp_path)], judge.library().book).verdict == "incident"

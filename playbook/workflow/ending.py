@@ -45,6 +45,10 @@ _KILLED = re.compile(
     r"exitcode\s*:\s*-9\b|\bsignal 9\b|return code = -9\b|\bexit code:? +137\b"
     r"|signal: Killed|^\s*Killed\s*$|: \d+ Killed\b|low on resource: |limit of containers|EmptyDir volume"
 )
+# After these a process has no GPU any more: whatever it still prints is no training.
+_STICKY = re.compile(
+    r"CUDA error: (?:an illegal|device-side assert|unspecified launch|misaligned|uncorrectable)|CUDA_ERROR_ILLEGAL"
+)
 DONE = "end"  # the kind of what a trainer says when it is through
 _SPOKEN = STOPS | {"launcher", "killed"}  # kinds of the last words of a job
 _STREAMS = re.compile(r"std(?:out|err)|out(?:put)?|errors?|err|log", re.IGNORECASE)
@@ -132,7 +136,7 @@ def _words_went_on(run: Run, path: str, line: int) -> bool:
     if file is None or file.rows or file.format in readers.SYSTEM or file.lines - line <= 2 * TAIL:
         return False
     after = [e for e in run.events if e.origin.path == path and _line(e) >= line]
-    again = any(e.kind in ("resume", "launcher") for e in after)
+    again = any(e.kind in ("resume", "launcher") or (_line(e) == line and _STICKY.search(e.text)) for e in after)
     return not again and _fault_at_the_end(run, file) is None
 
 
