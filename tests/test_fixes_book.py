@@ -12,6 +12,8 @@ from typing import Any
 
 import pytest
 
+from playbook.engine.advice import SURE_ENOUGH
+from playbook.findings import Evidence
 from playbook.knowledge.entries import SYMPTOMS, CheckItem, Fix
 from playbook.knowledge.lint import cited
 from playbook.series import Run
@@ -448,3 +450,11 @@ def test_checks_of_the_same_checkpoint_do_not_take_weight_from_each_other(told: 
         session.answer(signal, state)
     first = session.diagnosis(explained=False).causes[0]
     assert first.id == cause and first.probability > 0.6
+
+
+@pytest.mark.parametrize(("sure", "offered"), [(SURE_ENOUGH - 0.01, True), (SURE_ENOUGH, False)])
+def test_what_forbids_a_first_aid_must_be_likely(sure: float, offered: bool) -> None:
+    session = Session(book(), tables())
+    session.answer("loss-shape", "persistent-spike")
+    session.observe([Evidence("ranks-affected", "one", "metrics", "one rank departs", 100, 3, sure)])
+    assert ("trial-at-a-third-of-the-rate" in session.diagnosis().first_aid) is offered
