@@ -325,3 +325,17 @@ def test_a_zero_between_ordinary_losses_warns_nobody() -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert scan(run)
+
+
+@pytest.mark.parametrize(("level", "begins"), [(2.315, 0), (1.595, 0), (2.3026, 1200), (1.6094, 40_000)])
+def test_a_language_model_that_stands_near_the_logarithm_of_ten_is_no_uniform_guess(level: float, begins: int) -> None:
+    """Trained models lose 1.6 and 2.3 nats a token; who begins in the middle of a run has learned before."""
+    loss = level + np.random.default_rng(0).normal(0, 0.015, 60)
+    made = runs.run(begins + 10 * np.arange(60), {"loss": loss})
+    assert look(made, judge.library().book).verdict != "incident"
+
+
+@pytest.mark.parametrize("classes", [3, 10])
+def test_who_guesses_from_the_first_row_is_told(classes: int) -> None:
+    loss = np.log(classes) + np.random.default_rng(0).normal(0, 0.005, 60)
+    assert look(runs.run(10 * np.arange(60), {"loss": loss}), judge.library().book).verdict == "incident"

@@ -36,6 +36,7 @@ KINDS = ("no-descent", "stuck", "uniform-output", "slow")
 LEAST = 8  # rows
 AT_UNIFORM = 0.02  # nats to ln(classes) of a level that counts as standing there
 NARROW = 0.02  # nats: scatter of the rows of a uniform output (labels of a batch are a sample)
+OF_TEXT, BESIDE_TEXT = (3, 4, 5, 10), 0.01  # classes near whose ln trained language models stand; nats
 DESCENT = 0.01  # of the level: less over the whole run is none
 LONG_ROWS, LONG_STEPS = 25, 100  # a shorter log from the start tells nothing
 STILL = 1e-5  # relative spread of a loss that stands still
@@ -96,11 +97,16 @@ def _in_line(shared: Shared, line: np.ndarray) -> list[Finding]:
     numbers = {"level": middle, "first": first, "last": last, "spread": sigma, "classes": float(count)}
     numbers["distance_to_uniform"] = away
     # near zero every value is near some logarithm; from 2 classes on the distances mean something
-    tight = 0.05 if dead else AT_UNIFORM if classes is not None or count in (2, 3, 4, 5, 10, 100, 1000) else 0.012
-    if flat and middle > 0.6 and away < tight and sigma < max(NARROW, 0.004 * middle):
+    tight = 0.05 if dead else AT_UNIFORM if classes is not None or count in (2, 100, 1000) else 0.012
+    narrow = max(NARROW, 0.004 * middle)
+    if classes is None and not dead and count in OF_TEXT:
+        tight, narrow = BESIDE_TEXT, BESIDE_TEXT
+    if flat and middle > 0.6 and away < tight and sigma < narrow:
         text = f"loss stands at {stats.number(middle)} for {stats.rows(n)}, {away:.3f} from "
         text += f"{stats.uniform_name(middle, classes, sigma + away)}, that of a uniform guess"
         sure = 0.9 if dead or abs(count - 2) < 1 or middle > 5 else 0.75
+        if classes is None and not dead and int(loss.steps[line[0]]) > lasted:
+            sure = DOUBTFUL  # as many steps went before as are seen: it has learned what it has, and stands by chance
         return [finding(NAME, "uniform-output", loss, int(line[0]), text, sure, numbers=numbers)]
     if unmoved := _unmoved(shared, line, v):
         return [unmoved]
