@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -370,3 +373,46 @@ def test_who_has_lost_the_gpu_only_tidies_up_however_long(tmp_path: Path, error:
     (tmp_path / "metrics.csv").write_text(CURVE)
     (tmp_path / "run.log").write_text(WORDS + TRACE + f"RuntimeError: CUDA error: {error}\n" + 3 * WORDS)
     assert ingest([str(tmp_path)], judge.library().book).verdict == "incident"
+
+
+STRUCTURED = {
+    "docker": lambda said: {"log": said + "\n", "stream": "stderr", "time": "2025-11-30T10:02:00Z"},
+    "cloud": lambda said: {"severity": "ERROR", "jsonPayload": {"message": said}},
+    "a logger": lambda said: {"level": "error", "msg": "failed", "exc_info": TRACE + said},
+}
+
+
+@pytest.mark.parametrize("rows", ["as text", "as numbers"])
+@pytest.mark.parametrize("wrap", STRUCTURED.values(), ids=STRUCTURED)
+def test_last_words_are_heard_in_json_too(tmp_path: Path, wrap: Callable[[str], dict[str, Any]], rows: str) -> None:
+    lines = ROWS.splitlines()
+    if rows == "as text":
+        before: list[dict[str, Any]] = [wrap(line) | {"exc_info": ""} for line in lines]
+        before = [row | {"msg": line} if "msg" in row else row for row, line in zip(before, lines, strict=True)]
+    else:
+        before = [{"msg": "trained", "step": n, "loss": loss} for n, loss in enumerate(LOSSES, 1)]
+    file = tmp_path / "run.json.log"
+    file.write_text("".join(json.dumps(row) + "\n" for row in before))
+    assert ingest([str(file)], judge.library().book).verdict == "healthy"
+    file.write_text("".join(json.dumps(row) + "\n" for row in [*before, wrap(OOM)]))
+    got = ingest([str(file)], judge.library().book)
+    assert got.verdict == "incident" and {e.signal: e.state for e in got.evidence}["crash-tail"] == "oom"
+    assert got.run.step_range() == (1, 300)
+
+
+CODES = {"failed": 1, "aborted": -6}
+
+
+@pytest.mark.parametrize("code", CODES.values(), ids=CODES)
+def test_a_return_code_of_a_worker_is_heard(tmp_path: Path, code: int) -> None:
+    said = f"[2025-12-01 11:00:00] [ERROR] [launch.py:321:sigkill_handler] ['python'] exits with return code = {code}"
+    assert read(tmp_path, ROWS + said + "\n").verdict == "incident"
+    assert read(tmp_path, ROWS + said.replace(f"= {code}", "= 0") + "\n").verdict == "healthy"
+
+
+NAN_STOPS = ["FloatingPointError: invalid value (nan) encountered in jit(train_step)", "Found Inf or NaN global norm."]
+
+
+@pytest.mark.parametrize("said", NAN_STOPS)
+def test_other_frameworks_stop_at_nan_too(tmp_path: Path, said: str) -> None:
+    assert told(tmp_path, ROWS + TRACE + said + "\n")["loss-shape"] == "instant-nan"

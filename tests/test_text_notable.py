@@ -113,7 +113,7 @@ NOTABLE = {
         "Saving model checkpoint to out/checkpoint-500",
         "successfully saved checkpoint at iteration 1000 to /ckpt",
     ],
-    "io-error": ["OSError: [Errno 28] No space left on device"],
+    "io-error": ["cp: error writing '/out/step_500.pt': No space left on device"],
     "xid": ["NVRM: Xid (PCI:0000:38:00): 79, pid=1, GPU has fallen off the bus."],
     "dataloader": ["WARNING trying to fetch item, but prefetch buffer is empty"],
     "traceback": [

@@ -31,6 +31,7 @@ TABLE: tuple[str, ...] = (
     "stores.sqlite_store",
     "documents.json_lines",
     "tables.csv_table",
+    "documents.wrapped_log",
     "documents.catboost",
     "documents.json_document",
     "stores.mlflow",
@@ -64,7 +65,11 @@ SYSTEM = frozenset(
 )
 
 # Formats of lines, in which a NUL is damage.
-TEXTS = frozenset(place.rpartition(".")[2] for place in TABLE if place.startswith("logs.")) | {"csv", "jsonl"}
+TEXTS = frozenset(place.rpartition(".")[2] for place in TABLE if place.startswith("logs.")) | {
+    "csv",
+    "jsonl",
+    "wrapped_log",
+}
 
 Progress = Callable[[str], None]  # called with the name of each file before it is read
 

@@ -43,7 +43,7 @@ _ORDERED = re.compile(
 # Who is killed without having been told to end; by whom is not said.
 _KILLED = re.compile(
     r"exitcode\s*:\s*-9\b|\bsignal 9\b|return code = -9\b|\bexit code:? +137\b"
-    r"|signal: Killed|^\s*Killed\s*$|: \d+ Killed\b|low on resource: |limit of containers|EmptyDir volume"
+    r"|\bOUT_OF_ME|signal: Killed|^\s*Killed\s*$|: \d+ Killed\b|low on resource: |limit of containers|EmptyDir volume"
 )
 # After these a process has no GPU any more: whatever it still prints is no training.
 _STICKY = re.compile(

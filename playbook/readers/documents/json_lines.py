@@ -17,6 +17,7 @@ from playbook.errors import PlaybookError
 from playbook.readers import tabular
 from playbook.readers.base import CERTAIN, RunBuilder
 from playbook.readers.documents.json_rows import Rows
+from playbook.readers.documents.json_words import listen
 from playbook.readers.names import epoch_name, step_names, wanted
 from playbook.readers.source import HEAD, Source
 from playbook.readers.table_shape import MARKERS
@@ -60,6 +61,11 @@ def long_lines(source: Source) -> bool:
 
 
 def read(source: Source, builder: RunBuilder) -> None:
+    _rows(source, builder)
+    listen(source, builder)
+
+
+def _rows(source: Source, builder: RunBuilder) -> None:
     if source.size > _LARGE:
         from playbook.readers.documents import json_columns
 

@@ -29,6 +29,7 @@ from playbook.readers.stores import tfrecord
 LINES = frozenset((
     "csv", "jsonl", "megatron", "hf_print", "fairseq", "torchtitan", "litgpt", "olmo", "mm_text", "lightning_bar",
     "deepspeed", "nanogpt", "kernel_log", "nvidia_smi", "dcgm", "nccl_log", "fabric_manager", "text_log",
+    "wrapped_log",
 ))  # fmt: skip
 RECORDS = frozenset(("tensorboard",))
 

@@ -28,7 +28,8 @@ KINDS: tuple[tuple[str, re.Pattern[str]], ...] = (
     (
         "killed",
         re.compile(
-            r"oom[_-]kill(?:er)?\b|DUE TO (?:TIME LIMIT|PREEMPTION|NODE FAILURE|TASK FAILURE)|CANCELLED AT"
+            r"oom[_-]kill(?:er)?\b|^\d[\w.+]* .*\bOUT_OF_ME"
+            r"|DUE TO (?:TIME LIMIT|PREEMPTION|NODE FAILURE|TASK FAILURE)|CANCELLED AT"
             r"|\bSIGKILL\b|\bSIGTERM\b(?!.*ignor)"
             r"|got signal: ?\d+|[Rr]eceived (?:signal )?\d+ death signal|\bsignal 9\b|\bsignal 15\b"
             r"|return code = -9\b|\bexit code:? +137\b|killed by signal|^\s*Killed\s*$|: \d+ Killed\b"
@@ -50,7 +51,8 @@ KINDS: tuple[tuple[str, re.Pattern[str]], ...] = (
     (
         "aborted",
         re.compile(
-            r"MPI_A(?:BORT|bort)\b.*(?:invoked|called|rank|process)|called MPI_Abort|exited with non-zero status"
+            r"exits with return code = (?!-?(?:0|9|15)\b)-?\d+"
+            r"|MPI_A(?:BORT|bort)\b.*(?:invoked|called|rank|process)|called MPI_Abort|exited with non-zero status"
             r"|exited on signal \d+|[OP]RTE has lost communication|: task [\d,\-]+: Exited with exit code [1-9]"
             r"|: task \d+ launch failed|Unable to create step for job"
         ),
@@ -203,7 +205,7 @@ HINTS = (
     "training is", "training complete", "training finished", "training done", "training has", "training was",
     "finished training", "train_runtime", "return code", "exit code", "mpi_abort", "non-zero status", "exited on",
     "lost communication", "evicted", "low on resource", "limit of containers", "emptydir", "specified deadline",
-    "noexecute", "retry", "continuing with",
+    "noexecute", "retry", "continuing with", "out_of_me",
 )  # fmt: skip
 
 # Harmless lines that look like more (README of the collection: rule 11).

@@ -32,7 +32,7 @@ from playbook.readers.logs import (
     toolkits,
     torchtitan,
 )
-from playbook.readers.logs.rows import walk
+from playbook.readers.logs.rows import Rows, walk
 from playbook.readers.source import Source
 
 NAME = "text_log"
@@ -87,7 +87,11 @@ def sniff(head: bytes, path: Path) -> int:
 
 
 def read(source: Source, builder: RunBuilder) -> None:
-    rows = walk(source, builder, FAMILIES, notable.watch, (printed_config.watch,))
+    refuse_silence(source, builder, walk(source, builder, FAMILIES, notable.watch, (printed_config.watch,)))
+
+
+def refuse_silence(source: Source, builder: RunBuilder, rows: Rows) -> None:
+    """Raises `PlaybookError` for a log that tells nothing of a run."""
     if not rows.count and not builder.events and not builder.config:
         raise PlaybookError(
             source.name,
