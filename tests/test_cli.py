@@ -297,3 +297,12 @@ def test_a_database_in_a_folder_that_may_not_be_entered_is_told_and_stops_no_dia
         assert command([*words.split(), *db]) == code
         assert f"{locked}: cannot be opened: Permission denied" in capsys.readouterr().err
     assert command(["diagnose", "--answer", "loss-shape=plateau", "--no-input", "--record", *db]) == 2
+
+
+def test_what_a_search_shows_is_text_and_no_pattern() -> None:
+    from playbook.workflow.search import search
+    from tests.lab import judge
+
+    hits = {hit.id: hit for hit in search(judge.library().book, "CUDA out of memory", most=50)}
+    assert "torch.OutOfMemoryError" in hits["loss-shape"].line
+    assert not any(mark in hit.line for hit in hits.values() for mark in ("(?:", "\\.", "\\d"))

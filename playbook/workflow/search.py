@@ -14,8 +14,9 @@ from playbook.knowledge.loader import Book
 
 MOST = 20
 # What a hit is worth by the field it is in; texts not named count 1.
-WORTH = {"id": 8.0, "title": 8.0, "summary": 3.0, "question": 3.0, "ask": 3.0, "mechanism": 2.0, "pattern": 2.0}
-_SKIP = frozenset({"sources", "because", "status", "layer"})
+WORTH = {"id": 8.0, "title": 8.0, "summary": 3.0, "question": 3.0, "ask": 3.0, "mechanism": 2.0, "match": 2.0}
+# A log line that a signal hears is told by its examples: a pattern is no text, and what it must not match is not meant.
+_SKIP = frozenset({"sources", "because", "status", "layer", "pattern", "no_match"})
 
 
 @dataclass(frozen=True, slots=True)
