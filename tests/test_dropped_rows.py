@@ -34,9 +34,9 @@ ODD = {
     "two rows in one": (b"30,2.531,2.49,1.0,0.001", "5 cells where the header has 4"),
     "words": (b"a,b,c,d", "holds no number"),
     "a line of a log": (b"killed by signal 9", "1 cells where"),
-    "a step that is none": (b"3x,2.5,1.0,0.001", "1 cells of `step` hold no number, the first `3x`"),
-    "a loss that is none": (b"30,oops,1.0,0.001", "1 cells of `loss` hold no number, the first `oops`"),
-    "bytes of no text": (b"30,\xff\xfe\xfd,1.0,0.001", "1 cells of `loss` hold no number"),
+    "a step that is none": (b"3x,2.5,1.0,0.001", "a cell of `step` holds no number but `3x`"),
+    "a loss that is none": (b"30,oops,1.0,0.001", "a cell of `loss` holds no number but `oops`"),
+    "bytes of no text": (b"30,\xff\xfe\xfd,1.0,0.001", "a cell of `loss` holds no number"),
 }
 
 
@@ -72,3 +72,20 @@ def test_a_hole_in_other_files_is_told_too(tmp_path: Path, name: str, rows: list
 def test_a_column_that_is_mostly_words_is_no_damage(tmp_path: Path) -> None:
     rows = [f"{row},{'good' if k % 3 else 'bad'}" for k, row in enumerate(ROWS)]
     assert not told(tmp_path, "run.csv", rows, b"60,2.4,1.0,0.001,good", HEAD.strip() + ",reward\n").problems
+
+
+WORDS = {
+    "a step": (b'{"step": "3x", "loss": 2.5}', "a cell of `step` holds no number but `3x`"),
+    "a loss": (b'{"step": 30, "loss": "oops"}', "a cell of `loss` holds no number but `oops`"),
+}
+
+
+@pytest.mark.parametrize(("odd", "what"), WORDS.values(), ids=WORDS)
+def test_words_where_a_row_of_json_has_a_number_are_told(tmp_path: Path, odd: bytes, what: str) -> None:
+    (problem,) = told(tmp_path, "run.jsonl", OBJECTS, odd).problems
+    assert what in problem.what and problem.line == 31
+
+
+@pytest.mark.parametrize("odd", [b'{"step": 30, "loss": "NaN"}', b'{"step": 30, "loss": null}', b'{"epoch": "1/10"}'])
+def test_what_is_left_empty_in_json_is_no_damage(tmp_path: Path, odd: bytes) -> None:
+    assert not told(tmp_path, "run.jsonl", OBJECTS, odd).problems

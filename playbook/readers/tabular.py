@@ -21,7 +21,24 @@ ROW_NUMBER = "#"  # in `--map step=#`: the number of the row counts the steps
 _BIGGEST = 2.0**62
 _MAX_RANK = 1_000_000
 _NOBODY = -1  # rank of rows that the job logged once for all
+_FEW, _SELDOM = 20, 0.02  # cells, share of them: what is empty more often is left out on purpose
+# what stands in a cell that is empty
+BLANK = frozenset(("", "-", "--", "none", "null", "n/a", "na", "nil", "?", ".", "...", "<na>", "no log", "not logged"))
 _FULL = 0.5  # a step column must be filled in at least this share of the rows that the fullest one has
+
+
+def seldom(count: int, of: int) -> bool:
+    """Whether so few cells of a column hold no number that they may be damage."""
+    return 0 < count <= max(_FEW, _SELDOM * of)
+
+
+def tell_of_words(builder: RunBuilder, name: str, told: list[tuple[int, str]]) -> None:
+    """Name the cells of a column of numbers that hold something else: (line, what it says) of each, in their order."""
+    said = told[0][1][:40]
+    what = f"a cell of `{name}` holds no number but `{said}`; it is left out"
+    if len(told) > 1:
+        what = f"{len(told)} cells of `{name}` hold no number, the first `{said}`; they are left out"
+    builder.problem(told[0][0], what, "", "cells")
 
 
 def fill(

@@ -80,6 +80,7 @@ def _rows(source: Source, builder: RunBuilder) -> None:
     gather(source.marked_lines(MAX_ROW), rows)
     if not rows.lines:
         raise PlaybookError(source.name, "no line holds a JSON object", "write one object a line")
+    rows.tell_of_words()
     tabular.fill(builder, rows.columns(), np.asarray(rows.lines, np.int64), rows.lines[0])
 
 

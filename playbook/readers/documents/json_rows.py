@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from playbook.readers import held_out
+from playbook.readers import held_out, tabular
 from playbook.readers.base import RunBuilder, flat, number
 from playbook.readers.names import epoch_name, plain, rank_name, step_names
 
@@ -25,6 +25,7 @@ class Rows:
 
     builder: RunBuilder
     lines: list[int] = field(default_factory=list)
+    words: dict[str, list[tuple[int, str]]] = field(default_factory=dict)  # of each key, where a number should stand
     _points: dict[str, tuple[list[int], list[float]]] = field(default_factory=dict)
     _layouts: dict[tuple[tuple[str, ...], bool], list[tuple[str, tuple[list[int], list[float]]]]] = field(
         default_factory=dict
@@ -44,6 +45,8 @@ class Rows:
             if type(value) is not float:
                 found = number(value)
                 if found is None:
+                    if isinstance(value, str) and value.strip().lower() not in tabular.BLANK:
+                        self.words.setdefault(key, []).append((line, value))
                     continue
                 value = found
             places.append(place)
@@ -65,6 +68,13 @@ class Rows:
             mask[places] = False
             result[name] = np.ma.MaskedArray(data, mask)
         return result
+
+    def tell_of_words(self) -> None:
+        """Tell where a number is a word in a few rows only: a damaged row looks like that."""
+        for key, told in self.words.items():
+            numbers = max(len(self._points.get(name, ((),))[0]) for name in (key, HELD + key))
+            if tabular.seldom(len(told), len(told) + numbers) and numbers > len(told):
+                tabular.tell_of_words(self.builder, key, told)
 
     def _layout(self, row: Mapping[str, Any], held: bool) -> list[tuple[str, tuple[list[int], list[float]]]]:
         layout = []

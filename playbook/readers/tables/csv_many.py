@@ -183,7 +183,7 @@ def _filled(builder: RunBuilder, like: Pattern, count: int, columns: dict[str, C
     holes = sum(int(missing[sample].sum()) for _, missing in columns.values() if missing is not None)
     if len(columns) * min(count, SAMPLE) - holes < _SHARE * len(like.shape.names) * min(count, SAMPLE):
         return False
-    if any(missing is not None and csv_table.seldom(missing) for _, missing in columns.values()):
+    if any(missing is not None and tabular.seldom(int(missing.sum()), len(missing)) for _, missing in columns.values()):
         return False  # perhaps damage: looked at more closely
     masked = {}
     for name, (values, missing) in columns.items():

@@ -23,8 +23,6 @@ NAME = "csv"
 TITLE = "Table of metrics (CSV, TSV, any delimiter)"
 
 _CURVES = frozenset(("loss", "train loss", "training loss", "eval loss", "val loss", "grad norm"))
-_FEW, _SELDOM = 20, 0.02  # cells, share of them: what is empty more often is left out on purpose
-_BLANK = frozenset(("", "-", "--", "none", "null", "n/a", "na", "nil", "?", ".", "...", "<na>", "no log", "not logged"))
 _LARGE = 5 << 20  # bytes; below, duckdb's import (0.1 s) costs more than it saves
 
 
@@ -94,7 +92,7 @@ def _tell_of_words(source: Source, builder: RunBuilder, shape: Shape, table: Row
     odd: dict[int, list[str]] = {}
     for name, column in table.columns.masked().items():
         gaps = np.ma.getmaskarray(column)
-        if seldom(gaps):
+        if tabular.seldom(int(gaps.sum()), len(gaps)):
             for row in np.flatnonzero(gaps).tolist():
                 odd.setdefault(int(lines[row]), []).append(name)
     found: dict[str, list[tuple[int, str]]] = {}
@@ -103,16 +101,10 @@ def _tell_of_words(source: Source, builder: RunBuilder, shape: Shape, table: Row
         if len(cells) == len(shape.names):
             for name in odd[number]:
                 said = cells[shape.names.index(name)].strip().strip('"').strip()
-                if said and said.lower() not in _BLANK:
+                if said.lower() not in tabular.BLANK:
                     found.setdefault(name, []).append((number, said))
     for name, told in found.items():
-        what = f"{len(told)} cells of `{name}` hold no number, the first `{told[0][1][:40]}`; they are left out"
-        builder.problem(told[0][0], what, "", "cells")
-
-
-def seldom(gaps: np.ndarray) -> bool:
-    """Whether so few cells of a column hold no number that they may be damage."""
-    return 0 < int(gaps.sum()) <= max(_FEW, _SELDOM * len(gaps))
+        tabular.tell_of_words(builder, name, told)
 
 
 def needed(name: str, builder: RunBuilder) -> bool:
