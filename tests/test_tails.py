@@ -416,3 +416,15 @@ NAN_STOPS = ["FloatingPointError: invalid value (nan) encountered in jit(train_s
 @pytest.mark.parametrize("said", NAN_STOPS)
 def test_other_frameworks_stop_at_nan_too(tmp_path: Path, said: str) -> None:
     assert told(tmp_path, ROWS + TRACE + said + "\n")["loss-shape"] == "instant-nan"
+
+
+BESIDE_IT = {
+    "a resume before": "Skipping the first 200 batches of the epoch\n" + TRACE + "KeyError: 'labels'\n",
+    "an option before": "WARNING config: ignoring unknown key `lora`\n" + TRACE + "KeyError: 'labels'\n",
+    "a tracker behind": TRACE + "KeyError: 'labels'\nwandb: Network error (ConnectTimeout), entering retry loop.\n",
+}
+
+
+@pytest.mark.parametrize("said", BESIDE_IT.values(), ids=BESIDE_IT)
+def test_words_about_something_else_handle_no_exception(tmp_path: Path, said: str) -> None:
+    assert read(tmp_path, ROWS + said).verdict == "incident"

@@ -59,6 +59,11 @@ _EXITS = {"9": "killed", "15": "killed", "11": "segfault", "7": "segfault", "6":
 _DIED = frozenset(("killed", "segfault"))  # what only the launcher knows of a rank that fell silent
 _CAUTION = re.compile(r"\b(?:WARN(?:ING)?|INFO|DEBUG)\b")
 _ALONE = re.compile(r"(?:Error|Exception|Interrupt|Failure)$")  # an exception that is told without its traceback
+# Before a traceback it must be said that something failed: batches are skipped on purpose. Trackers retry their own.
+_FAILED_AT = re.compile(
+    r"\b(?:fail\w*|errors?|can(?:no|')t|could not|unable|corrupt\w*|broken|exception)\b", re.IGNORECASE
+)
+_TRACKER = re.compile(r"^(?:wandb|mlflow|neptune|comet|clearml|swanlab|aim)\b", re.IGNORECASE)
 _HANDLED = re.compile(r"\b(?:[Rr]etry(?:ing)?|[Ss]kipping|[Ii]gnoring|[Cc]ontinuing with(?:out)?)\b")
 _NEXT = 2  # lines from such a notice to its traceback, or from a traceback to the word that it was handled
 _FRAMES = 400  # lines of one traceback: beyond that it is no longer one
@@ -177,7 +182,7 @@ class _Watcher:
         if _IGNORED.match(body) or _THREAD.match(body):
             self.aside = number, "ignored" if _IGNORED.match(body) else "thread"
             return
-        if _HANDLED.search(body) and not self._was_handled(number):
+        if self._handles(number, body):
             self.aside = number, "handled"
         if hit := _RANK_ROW.match(body):
             self._blame(int(hit[1]))
@@ -207,13 +212,15 @@ class _Watcher:
             rank = self.root_rank
         self._emit(kind, body, number, rank, line.time, launcher)
 
-    def _was_handled(self, number: int) -> bool:
-        """Whether the program says so of an exception just before, which then stops nothing."""
+    def _handles(self, number: int, body: str) -> bool:
+        """Whether a line announces an exception that is handled; one just before it becomes one that stops nothing."""
+        if not _HANDLED.search(body) or _TRACKER.match(body):
+            return False
         last = self.events[-1] if self.events else None
         if last is None or last.kind not in ("traceback", "handled") or number - (last.origin.line or 0) > _NEXT:
-            return False
+            return _FAILED_AT.search(body) is not None
         self.events[-1] = replace(last, kind="handled")
-        return True
+        return False
 
     def _blame(self, rank: int) -> None:
         """The launcher names the rank that failed first: it is the rank of what the launcher has told."""
