@@ -629,3 +629,15 @@ def test_thousands_of_columns(tmp_path: Path, columns: int) -> None:
     logged = "".join(json.dumps({"step": s, "loss": 2 - s / 8, **dict.fromkeys(names, 1)}) + "\n" for s in range(12))
     run = read([write(tmp_path / "wide.jsonl", logged)])
     assert run.one("loss") is not None and len(run.one("loss")) == 12
+
+
+@pytest.mark.parametrize("said", ["inf", "-inf", "1e999", "nan", "1e308"])
+def test_a_parameter_of_mlflow_may_be_infinite(tmp_path: Path, said: str) -> None:
+    run = tmp_path / "run"
+    (run / "params").mkdir(parents=True)
+    (run / "metrics").mkdir()
+    (run / "meta.yaml").write_text("run_id: 31b\nstatus: 3\nend_time: 1700000000000\n")
+    (run / "params" / "max_grad_norm").write_text(said)
+    (run / "metrics" / "loss").write_text("".join(f"{1700000000000 + k} {3 - k / 100} {k}\n" for k in range(60)))
+    found = read([run])
+    assert found.one("loss") is not None and "max_grad_norm" in found.config

@@ -6,6 +6,7 @@ kept apart: the one that was written last is read.
 
 from __future__ import annotations
 
+import math
 import re
 from pathlib import Path
 
@@ -108,4 +109,5 @@ def _value(text: str) -> object:
     found = number(text)
     if found is None or found != found:
         return {"True": True, "False": False, "None": None}.get(text, text)
-    return int(found) if found == int(found) and "." not in text and "e" not in text.lower() else found
+    whole = math.isfinite(found) and found == int(found) and "." not in text and "e" not in text.lower()
+    return int(found) if whole else found
