@@ -641,3 +641,14 @@ def test_a_parameter_of_mlflow_may_be_infinite(tmp_path: Path, said: str) -> Non
     (run / "metrics" / "loss").write_text("".join(f"{1700000000000 + k} {3 - k / 100} {k}\n" for k in range(60)))
     found = read([run])
     assert found.one("loss") is not None and "max_grad_norm" in found.config
+
+
+ODD_LINES = {"blanks": " " * 100_000, "blanks within": "    A" + " " * 100_000 + "!", "words": "    " + "a " * 50_000}
+
+
+@pytest.mark.parametrize("odd", ODD_LINES.values(), ids=ODD_LINES)
+def test_a_long_line_in_what_nvidia_smi_says_takes_no_time(tmp_path: Path, odd: str) -> None:
+    file = tmp_path / "smi.txt"
+    head = "==============NVSMI LOG==============\nTimestamp : Mon\nDriver Version : 550.54\n"
+    file.write_text(head + f"GPU 00000000:1B:00.0\n    Temperature\n        GPU Current Temp    : 41 C\n{odd}\n")
+    assert "gpu_temp" in {metric for metric, _ in read([file]).series}  # with the square of the length it takes minutes

@@ -20,8 +20,7 @@ TITLE = "nvidia-smi -q"
 
 _HEAD = re.compile(r"^=+NVSMI LOG=+")
 _GPU = re.compile(r"^GPU ([0-9A-Fa-f]{4,8}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.[0-9A-Fa-f])\s*$")
-_PAIR = re.compile(r"^(?P<indent>\s*)(?P<key>[^:]+?)\s*:(?: (?P<value>.*))?$")
-_SECTION = re.compile(r"^(?P<indent>\s+)(?P<key>[A-Z][\w /\-().]*)\s*$")
+_SECTION = re.compile(r"^(?P<indent>\s+)(?P<key>[A-Z][\w /\-().]*)$")  # of a line without blanks at its end
 _NUMBER = re.compile(r"^([\d.]+)\s*(?:%|C|W|MHz|MiB|x|KB/s|mV)?$")
 
 # metric, paths (section/key, the last names count); the first that holds a number wins
@@ -52,7 +51,7 @@ def sniff(head: bytes, path: Path) -> int:
     if any(_HEAD.match(line) for line in lines[:40]):
         return 90
     gpus = sum(1 for line in lines if _GPU.match(line))
-    return 70 if gpus and sum(1 for line in lines if _PAIR.match(line)) > len(lines) // 2 else 0
+    return 70 if gpus and sum(1 for line in lines if _pair(line)) > len(lines) // 2 else 0
 
 
 def read(source: Source, builder: RunBuilder) -> None:
@@ -77,21 +76,27 @@ def read(source: Source, builder: RunBuilder) -> None:
         elif hit := _GPU.match(line):
             put()
             index, bus = index + 1, hit[1]
-        elif (
-            index < 0
-            and (hit := _PAIR.match(line))
-            and hit["key"] in ("Driver Version", "CUDA Version", "Attached GPUs")
-        ):
-            builder.set_config({hit["key"].lower().replace(" ", "_"): hit["value"]})
-        elif hit := _PAIR.match(line):
-            _close(sections, len(hit["indent"]))
-            shown = (hit["value"] or "").strip()
-            values.setdefault("/".join([name for _, name in sections] + [hit["key"].strip()]), (shown, number))
-            sections.append((len(hit["indent"]), hit["key"].strip()))
-        elif hit := _SECTION.match(line):
+        elif pair := _pair(line):
+            indent, key, shown = pair
+            if index < 0 and key in ("Driver Version", "CUDA Version", "Attached GPUs"):
+                builder.set_config({key.lower().replace(" ", "_"): shown})
+                continue
+            _close(sections, indent)
+            values.setdefault("/".join([name for _, name in sections] + [key]), (shown, number))
+            sections.append((indent, key))
+        elif hit := _SECTION.match(line.rstrip()):
             _close(sections, len(hit["indent"]))
             sections.append((len(hit["indent"]), hit["key"].strip()))
     put()
+
+
+def _pair(line: str) -> tuple[int, str, str] | None:
+    """(indent, key, value) of `    Power Draw     : 91.3 W`; None for any other line."""
+    left, colon, value = line.partition(":")
+    key = left.strip()
+    if not colon or not key or value[:1] not in ("", " "):
+        return None
+    return len(left) - len(left.lstrip()), key, value.strip()
 
 
 def _close(sections: list[tuple[int, str]], indent: int) -> None:
