@@ -295,13 +295,6 @@ LAUNCHED = {
 }
 
 
-@pytest.mark.parametrize("said", LAUNCHED.values(), ids=LAUNCHED)
-@pytest.mark.parametrize("before", [WORDS, ROWS], ids=["words", "rows"])
-def test_a_launcher_that_lost_a_rank_tells_of_a_crash(tmp_path: Path, before: str, said: str) -> None:
-    assert read(tmp_path, before + said).verdict == "incident"
-    assert read(tmp_path, ROWS + LIMIT + said).verdict == "healthy"
-
-
 def test_a_stage_that_is_done_hides_no_crash_of_the_next(tmp_path: Path) -> None:
     (tmp_path / "metrics.csv").write_text(CURVE)
     (tmp_path / "run.log").write_text("Training completed.\n" + WORDS)
@@ -338,7 +331,10 @@ SAID_PLAINLY = {
 }
 
 
-@pytest.mark.parametrize("said", SAID_PLAINLY.values(), ids=SAID_PLAINLY)
+LAST_WORDS = LAUNCHED | SAID_PLAINLY
+
+
+@pytest.mark.parametrize("said", LAST_WORDS.values(), ids=LAST_WORDS)
 @pytest.mark.parametrize("before", [WORDS, ROWS], ids=["words", "rows"])
 def test_what_ends_a_job_without_an_exception_of_its_own_is_heard(tmp_path: Path, before: str, said: str) -> None:
     assert read(tmp_path, before + said).verdict == "incident"

@@ -186,13 +186,12 @@ def named_precedents(diagnosis: Diagnosis, tables: Tables) -> list[tuple[str, fl
     return [row for row in precedents_of(diagnosis, tables) if row[1] >= PRECEDENT_NAMED]
 
 
-def _says_it_alone(tables: Tables, ranked: tuple[Ranked, ...], belief: Belief) -> bool:
-    """Whether one line of a log tells the first class from all others, and something is wrong beside that line."""
+def _leaves_no_other(ranked: tuple[Ranked, ...], belief: Belief) -> bool:
+    """Whether no class comes near the first one, and something is wrong beside the line that says so."""
     if all(e.signal != SHAPE for e in belief.used):
         return False
     others = max([belief.unknown, *(r.probability for r in ranked[1:2])])
-    alone = explain.rests_on_a_line(belief, tables.index(ranked[0].id))
-    return alone and ranked[0].probability >= ALONE * others
+    return ranked[0].probability >= ALONE * others
 
 
 def _certain(ranked: tuple[Ranked, ...]) -> bool:
@@ -210,20 +209,21 @@ def _decide(
 ) -> tuple[bool, str]:
     if not ranked:
         return False, "the book has no causes"
-    alone = _says_it_alone(tables, ranked, belief)
+    first = tables.index(ranked[0].id)
+    on_a_line = explain.rests_on_a_line(belief, first)
+    alone = on_a_line and _leaves_no_other(ranked, belief)
     if len({e.signal for e in belief.used} - {SHAPE}) < DECIDE_EVIDENCE and not alone:
         return False, "too little is known"
     if any(e.signal == SHAPE and (e.confidence < INCIDENT or e.state == HEALTHY) for e in belief.used):
         return False, "whether there is a fault at all is not sure"
     if belief.unknown > ranked[0].probability:
         return False, "nothing in the book explains this evidence well"
-    doubted = not alone and explain.rests_on_a_line(belief, tables.index(ranked[0].id))
-    bar = DECIDE_ON_A_LINE if doubted else DECIDE
+    bar = DECIDE_ON_A_LINE if on_a_line and not alone else DECIDE
     if ranked[0].probability < bar:
         several = "several causes explain the evidence"
         return False, several if plan else "nothing that is left to look at would decide it"
-    if not explain.has_reason(tables, belief, weighed or explain.weigh(tables, belief), tables.index(ranked[0].id)):
+    if not explain.has_reason(tables, belief, weighed or explain.weigh(tables, belief), first):
         return False, "nothing that was seen or told speaks for the first cause by itself"
-    if explain.contradiction(belief, tables.index(ranked[0].id)) > CONTRADICTED:
+    if explain.contradiction(belief, first) > CONTRADICTED:
         return False, "the evidence contradicts itself: one answer may be wrong, or two faults meet"
     return True, ""

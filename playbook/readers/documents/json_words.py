@@ -40,17 +40,14 @@ def row_of(line: str) -> dict[str, Any] | None:
     return row if isinstance(row, dict) else None
 
 
-def first_texts(head: bytes) -> Iterator[str | None]:
-    """The texts of the rows in the first look at a file, None for a row without one."""
-    for line in text.head_lines(head)[:_LOOK]:
-        row = row_of(line)
-        if row is not None:
-            yield text_of(row)
+def first_rows(head: bytes) -> Iterator[dict[str, Any]]:
+    """The rows in the first look at a file."""
+    return (row for line in text.head_lines(head)[:_LOOK] if (row := row_of(line)) is not None)
 
 
 def listen(source: Source, builder: RunBuilder) -> None:
     """Add what the messages of a file of rows tell as events, at the step of the last row before them."""
-    if not any(first_texts(source.head())):
+    if not any(map(text_of, first_rows(source.head()))):
         return
     from playbook.readers.logs import notable, notable_words, rows
 

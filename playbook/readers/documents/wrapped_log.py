@@ -17,6 +17,7 @@ NAME = "wrapped_log"
 TITLE = "text log wrapped in JSON lines (Docker, Kubernetes, cloud logging)"
 
 _LEAST = 2  # rows in the first look ...
+_NUMBERS = 20  # of which none may be a row of numbers
 _MOST = 0.7  # ... and the share of them that must hold a text
 _OURS = 68  # above what JSON lines claim of a file with the name of a metric in it
 
@@ -24,11 +25,10 @@ _OURS = 68  # above what JSON lines claim of a file with the name of a metric in
 def sniff(head: bytes, path: Path) -> int:
     if not head.lstrip().startswith(b"{"):
         return 0
-    rows = [row for row in map(json_words.row_of, head.decode("utf-8", "replace").split("\n")[:20]) if row is not None]
-    if len(rows) < _LEAST or any("loss" in row and step_names(row) for row in rows):
+    rows = list(json_words.first_rows(head))
+    if len(rows) < _LEAST or any("loss" in row and step_names(row) for row in rows[:_NUMBERS]):
         return 0
-    texts = list(json_words.first_texts(head))
-    return _OURS if texts and sum(said is not None for said in texts) >= _MOST * len(texts) else 0
+    return _OURS if sum(json_words.text_of(row) is not None for row in rows) >= _MOST * len(rows) else 0
 
 
 def read(source: Source, builder: RunBuilder) -> None:
