@@ -14,7 +14,7 @@ from playbook.findings import Evidence
 from playbook.knowledge.entries import Cause
 from tests.the_book import book, tables
 
-LAYERS = {"model": 19, "optimization": 23, "communication": 13}
+LAYERS = {"model": 19, "optimization": 24, "communication": 13}
 TELLS = (
     0.15  # total variation that a telling signal owes, after what reports say of whole classes (see upkeep/mutation)
 )

@@ -18,6 +18,7 @@ import yaml
 
 from playbook.engine.observe import SHAPE
 from playbook.knowledge.entries import SYMPTOMS
+from playbook.workflow.session import Session
 from tests.lab import judge
 from tests.lab.judge import FIRST, RUNS, Judged
 
@@ -156,7 +157,7 @@ def test_what_begins_at_a_resume_is_said_to(name: str) -> None:
 
 
 def test_the_shipped_demo_is_convincing() -> None:
-    """The run that a newcomer meets first: small, and rightly judged from its metrics alone."""
+    """The run that a newcomer meets first: small, and its files alone lead to the right verdict."""
     from playbook import places
 
     folder = places.knowledge() / "demo"
@@ -165,6 +166,9 @@ def test_the_shipped_demo_is_convincing() -> None:
     (_, class_, sure), (_, _, second), *_ = found.ranked
     assert (found.verdict, found.symptom, class_) == ("incident", "persistent-spike", "lr_too_high"), found.ranked[:3]
     assert sure > 0.4 and sure > 2 * second, found.ranked[:3]
+    session = Session(judge.library().book, judge.library().tables)
+    session.observe(judge.look(folder).evidence)
+    assert session.diagnosis().decided
 
 
 def test_the_command_line_says_the_same(tmp_path: Path) -> None:
