@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from playbook.faces.cli import common
+from playbook.faces.cli import common, completing
 from playbook.faces.cli.speech import current, say
 from playbook.faces.wrapping import cells
 
@@ -52,8 +52,8 @@ def _place(location: dict[str, Any]) -> str:
 
 
 @click.command("verify-resume", short_help="Does a resumed run continue the run before it?")
-@click.argument("before", metavar="BEFORE")
-@click.argument("after", metavar="AFTER")
+@click.argument("before", metavar="BEFORE", shell_complete=completing.files)
+@click.argument("after", metavar="AFTER", shell_complete=completing.files)
 @common.map_option
 @common.lang_option
 @common.json_option
@@ -109,8 +109,8 @@ _VERDICTS = {
 
 
 @click.command(short_help="Where does a run depart from a reference run?")
-@click.argument("reference", metavar="REFERENCE")
-@click.argument("run", metavar="RUN")
+@click.argument("reference", metavar="REFERENCE", shell_complete=completing.files)
+@click.argument("run", metavar="RUN", shell_complete=completing.files)
 @common.map_option
 @common.lang_option
 @common.json_option
@@ -160,7 +160,7 @@ def _summary(found: Comparison) -> str:
 
 
 @click.command(short_help="Check a run's configuration before it is started.")
-@click.argument("config", nargs=-1, required=True, metavar="CONFIG...")
+@click.argument("config", nargs=-1, required=True, metavar="CONFIG...", shell_complete=completing.files)
 @common.lang_option
 @common.json_option
 @common.knowledge_option

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from playbook.errors import PlaybookError
-from playbook.faces.cli import common
+from playbook.faces.cli import common, completing
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -19,10 +19,15 @@ if TYPE_CHECKING:
 
 
 @click.command(short_help="Walk from files and answers to a diagnosis.")
-@click.argument("paths", nargs=-1, metavar="[PATH...]")
+@click.argument("paths", nargs=-1, metavar="[PATH...]", shell_complete=completing.files)
 @click.option("--no-input", is_flag=True, help="Never ask; say what would be asked next.")
 @click.option(
-    "--answer", "answers", multiple=True, metavar="SIGNAL=STATE", help="A known answer (repeatable); STATE? is unsure."
+    "--answer",
+    "answers",
+    multiple=True,
+    metavar="SIGNAL=STATE",
+    shell_complete=completing.answers,
+    help="A known answer (repeatable); STATE? is unsure.",
 )
 @click.option("--case", "case_file", type=click.Path(path_type=Path), metavar="FILE", help="Answer from a case file.")
 @click.option("--record", is_flag=True, help="Store the incident.")

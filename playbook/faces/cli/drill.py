@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from playbook.errors import PlaybookError
-from playbook.faces.cli import common
+from playbook.faces.cli import common, completing
 
 if TYPE_CHECKING:
     from playbook.workflow.book import Library
 
 
 @click.command(short_help="Play a real incident against the engine's price.")
-@click.argument("case", required=False, metavar="[CASE]")
+@click.argument("case", required=False, metavar="[CASE]", shell_complete=completing.cases)
 @click.option("--seed", type=int, help="Everybody who gives the same number gets the same drill and the same lists.")
 @click.option("--list", "listed", is_flag=True, help="List the drills by code, without giving anything away.")
 @click.option(

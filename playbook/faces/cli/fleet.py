@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import click
 
-from playbook.faces.cli import common
+from playbook.faces.cli import common, completing
 from playbook.faces.cli.speech import current, say
 from playbook.faces.words import number
 
 
 @click.command(short_help="Which of many ranks went wrong first? On DuckDB, ClickHouse, Spark.")
-@click.argument("paths", nargs=-1, metavar="[PATH]...")
+@click.argument("paths", nargs=-1, metavar="[PATH]...", shell_complete=completing.files)
 @click.option("--metric", default="loss", show_default=True, help="The metric to compare over ranks.")
 @click.option("--engine", default="duckdb://", show_default=True, metavar="URL", help="Where the reduction runs.")
 @click.option("--table", metavar="NAME", help="A table of the engine, instead of files.")

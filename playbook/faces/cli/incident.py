@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from playbook.errors import PlaybookError
-from playbook.faces.cli import common, incident_files
+from playbook.faces.cli import common, completing, incident_files
 from playbook.faces.cli.speech import current, say
 
 if TYPE_CHECKING:
@@ -72,7 +72,7 @@ def list_(
 
 
 @incident.command(short_help="Show one incident whole.")
-@click.argument("incident_id", metavar="ID")
+@click.argument("incident_id", metavar="ID", shell_complete=completing.incidents)
 @click.option("--markdown", is_flag=True, help="The post-mortem as Markdown.")
 @common.lang_option
 @common.json_option
@@ -103,7 +103,7 @@ def show(incident_id: str, markdown: bool, as_json: bool, packs: tuple[Path, ...
 
 
 @incident.command("open", short_help="Open one by hand: files, answers or a title.")
-@click.argument("paths", nargs=-1, metavar="[PATH...]")
+@click.argument("paths", nargs=-1, metavar="[PATH...]", shell_complete=completing.files)
 @click.option("--title", help="What happened, in a line.")
 @click.option("--answer", "answers", multiple=True, metavar="SIGNAL=STATE", help="A known answer (repeatable).")
 @common.map_option
@@ -150,7 +150,7 @@ def open_(
 
 
 @incident.command(short_help="Close it with its cause, what helped, what it cost.")
-@click.argument("incident_id", metavar="ID")
+@click.argument("incident_id", metavar="ID", shell_complete=completing.incidents)
 @click.option("--cause", metavar="ID", help="The confirmed cause (or class) of the book, or `other` with --note.")
 @click.option("--false-alarm", is_flag=True, help="Nothing was wrong.")
 @click.option("--by", metavar="NAME", help="Who confirmed it (default: the user of this machine).")
@@ -242,7 +242,7 @@ def _user() -> str:
 
 
 @incident.command(short_help="Open a closed incident again.")
-@click.argument("incident_id", metavar="ID")
+@click.argument("incident_id", metavar="ID", shell_complete=completing.incidents)
 @click.option("--note", default="", help="Why.")
 @common.db_option
 @common.lang_option
@@ -255,7 +255,7 @@ def reopen(incident_id: str, note: str, db: str | None) -> int:
 
 
 @incident.command(short_help="Add files, links, tried fixes or a note.")
-@click.argument("incident_id", metavar="ID")
+@click.argument("incident_id", metavar="ID", shell_complete=completing.incidents)
 @click.argument("files", nargs=-1, type=click.Path(path_type=Path), metavar="[FILE...]")
 @click.option(
     "--kind",

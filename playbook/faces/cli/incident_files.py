@@ -8,13 +8,13 @@ from typing import Any
 import click
 
 from playbook.errors import PlaybookError
-from playbook.faces.cli import common
+from playbook.faces.cli import common, completing
 from playbook.faces.cli.speech import current, say
 from playbook.faces.words import number
 
 
 @click.command(short_help="Write a bundle that another team can import.")
-@click.argument("ids", nargs=-1, metavar="[ID...]")
+@click.argument("ids", nargs=-1, metavar="[ID...]", shell_complete=completing.incidents)
 @click.option("--all", "everything", is_flag=True, help="All incidents.")
 @click.option("--out", type=click.Path(path_type=Path), metavar="FILE", help="The bundle (zip) to write.")
 @click.option("--no-redact", is_flag=True, help="Keep paths, hosts, users and keys (for a copy of your own).")
@@ -99,7 +99,7 @@ def import_(bundle: Path, replace: bool, as_json: bool, db: str | None) -> int:
 
 
 @click.command(short_help="Freeze one as a folder with a pytest test.")
-@click.argument("incident_id", metavar="ID")
+@click.argument("incident_id", metavar="ID", shell_complete=completing.incidents)
 @click.option("--out", type=click.Path(path_type=Path), metavar="DIR", help="Folder to write (default: regression/ID).")
 @click.option(
     "--callable", "call", metavar="MODULE:FUNCTION", help="Your step: takes the captured batch, returns its loss."

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import click
 
-from playbook.faces.cli import common
+from playbook.faces.cli import common, completing
 
 
 @click.command(short_help="Read metric files, logs and configs; say what is in them.")
-@click.argument("paths", nargs=-1, required=True, metavar="PATH...")
+@click.argument("paths", nargs=-1, required=True, metavar="PATH...", shell_complete=completing.files)
 @common.map_option
 @common.json_option
 @common.knowledge_option

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from playbook.errors import PlaybookError, reason
-from playbook.faces.cli import common, knowledge_fit, knowledge_learn
+from playbook.faces.cli import common, completing, knowledge_fit, knowledge_learn
 from playbook.faces.cli.speech import current, say
 
 if TYPE_CHECKING:
@@ -48,8 +48,8 @@ def _sizes(book: Book) -> dict[str, int]:
 
 
 @knowledge.command()
-@click.argument("entry_id", metavar="[ID]", required=False)
-@click.option("--kind", help="Only entries of this kind (causes, signals, ...).")
+@click.argument("entry_id", metavar="[ID]", required=False, shell_complete=completing.entries)
+@click.option("--kind", shell_complete=completing.kinds, help="Only entries of this kind (causes, signals, ...).")
 @click.option("--lang", metavar="CODE", help="Language: en or zh.")
 @common.json_option
 @common.knowledge_option
@@ -88,7 +88,7 @@ def show(entry_id: str | None, kind: str | None, lang: str | None, as_json: bool
 
 
 @knowledge.command(short_help="The graph of the book, or what is around an entry.")
-@click.argument("entry_id", metavar="[ID]", required=False)
+@click.argument("entry_id", metavar="[ID]", required=False, shell_complete=completing.entries)
 @click.option("--hops", default=1, type=click.IntRange(1, 3), show_default=True, help="How far around ID.")
 @common.lang_option
 @common.json_option
@@ -201,7 +201,7 @@ def mutate(as_json: bool, packs: tuple[Path, ...]) -> int:
 
 
 @knowledge.command(short_help="A template of an entry, to be filled in.")
-@click.argument("kind", metavar="KIND")
+@click.argument("kind", metavar="KIND", shell_complete=completing.kinds)
 @click.argument("entry_id", metavar="ID")
 @click.option("--out", type=click.Path(path_type=Path), help="Knowledge folder to write into (default: print).")
 @common.lang_option
@@ -229,7 +229,7 @@ def new(kind: str, entry_id: str, out: Path | None) -> int:
 
 
 @knowledge.command(short_help="JSON Schema of the entries, for editors.")
-@click.argument("kind", required=False)
+@click.argument("kind", required=False, shell_complete=completing.kinds)
 @common.lang_option
 def schema(kind: str | None) -> int:
     """JSON Schema of an entry kind, for editors (all kinds without KIND)."""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from playbook.errors import PlaybookError
-from playbook.faces.cli import common
+from playbook.faces.cli import common, completing
 from playbook.faces.cli.speech import current, say
 from playbook.faces.words import number
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 @click.command(short_help="Replay recorded incidents and case studies: which verdicts changed?")
-@click.argument("ids", nargs=-1, metavar="[ID...]")
+@click.argument("ids", nargs=-1, metavar="[ID...]", shell_complete=completing.replayable)
 @click.option("--all", "everything", is_flag=True, help="All incidents and case studies (the same as no ID).")
 @click.option("--accept", is_flag=True, help="Accept what is said now as what is expected from now on.")
 @common.lang_option

@@ -9,12 +9,12 @@ from pathlib import Path
 import click
 
 from playbook.errors import PlaybookError
-from playbook.faces.cli import common
+from playbook.faces.cli import common, completing
 from playbook.faces.tui import Options
 
 
 @click.command(short_help="The guided terminal, with files at once.")
-@click.argument("paths", nargs=-1, metavar="[PATH...]")
+@click.argument("paths", nargs=-1, metavar="[PATH...]", shell_complete=completing.files)
 @click.option("--plain", is_flag=True, help="One question after another, as text (screen readers, dumb terminals).")
 @click.option("--serve", is_flag=True, help="In the browser, on this machine only.")
 @click.option("--port", type=click.IntRange(1, 65535), help="Port of --serve.  [default: 8617]")

@@ -11,11 +11,11 @@ from pathlib import Path
 
 import click
 
-from playbook.faces.cli import common
+from playbook.faces.cli import common, completing
 
 
 @click.command(short_help="Follow growing files; say when an incident begins.")
-@click.argument("paths", nargs=-1, required=True, metavar="PATH...")
+@click.argument("paths", nargs=-1, required=True, metavar="PATH...", shell_complete=completing.files)
 @click.option(
     "--poll",
     default=1.0,
