@@ -23,6 +23,7 @@ def offered(args: list[str], incomplete: str) -> list[str]:
         (["knowledge", "show", "--kind", "symptoms"], "", "persistent-spike", "lr-too-high-constant"),
         (["knowledge", "show", "--kind"], "ca", "causes", "signals"),
         (["diagnose", "--answer"], "grad-norm-before=", "grad-norm-before=climbs", "precision=fp16"),
+        (["incident", "open", "--answer"], "precision=f", "precision=fp16", "grad-norm-before=climbs"),
         (["drill"], "lr-peak", "lr-peak-hard-samples-7b", "lr-too-high-constant"),
         (["replay"], "lr-peak", "lr-peak-hard-samples-7b", "lr-too-high-constant"),
     ],

@@ -31,6 +31,7 @@ class Judged:
     symptom: str
     step: int | None
     ranked: tuple[tuple[str, str, float], ...]
+    decided: bool
     truth: dict[str, Any] = field(default_factory=dict)
 
     @property
@@ -83,6 +84,7 @@ def judge(folder: Path, truth: dict[str, Any] | None = None) -> Judged:
         shape.state if shape else "healthy",
         shape.step if shape else None,
         ranked,
+        diagnosis.decided,
         dict(truth or {}),
     )
 

@@ -8,14 +8,23 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING
 
 import click
-from click.shell_completion import CompletionItem
 
 from playbook.errors import PlaybookError
 
-Offers = Callable[[click.Context, click.Parameter, str], list[CompletionItem]]
+if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
+
+    from playbook.knowledge.loader import Book
+
+    Offers = Callable[[click.Context, click.Parameter, str], list[CompletionItem]]
+
 _MOST = 100  # incidents, newest first
+
+# The shell's own completion of paths, for arguments that take more than paths (globs, `-`) and stay text.
+files = click.Path().shell_complete
 
 
 def _offering(source: Callable[[click.Context], Iterable[tuple[str, str]]]) -> Offers:
@@ -23,6 +32,8 @@ def _offering(source: Callable[[click.Context], Iterable[tuple[str, str]]]) -> O
 
     @functools.wraps(source)
     def offers(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+        from click.shell_completion import CompletionItem
+
         try:
             return [CompletionItem(v, help=title) for v, title in source(ctx) if v.startswith(incomplete)]
         except PlaybookError:
@@ -31,19 +42,18 @@ def _offering(source: Callable[[click.Context], Iterable[tuple[str, str]]]) -> O
     return offers
 
 
-def files(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
-    """The shell's own completion of paths."""
-    return [CompletionItem(incomplete, type="file")]
+def _book(ctx: click.Context) -> Book:
+    """The book with the packs that the line names so far."""
+    from playbook.workflow.book import open_book
+
+    return open_book(ctx.params.get("packs") or (), strict=False).book
 
 
 @_offering
 def entries(ctx: click.Context) -> Iterable[tuple[str, str]]:
     """Ids of all entries of the book, or of those of `--kind`."""
-    from playbook.workflow.book import open_book
-
-    book = open_book(ctx.params.get("packs") or (), strict=False).book
     kind = ctx.params.get("kind")
-    for name, found in book.entries.items():
+    for name, found in _book(ctx).entries.items():
         if kind in (None, name):
             yield from ((entry.id, entry.title) for entry in found.values())
 
@@ -58,18 +68,14 @@ def kinds(ctx: click.Context) -> Iterable[tuple[str, str]]:
 @_offering
 def cases(ctx: click.Context) -> Iterable[tuple[str, str]]:
     """Ids of the published case studies."""
-    from playbook.workflow.book import open_book
-
-    return [(case.id, case.title) for case in open_book(strict=False).book.cases.values()]
+    return [(case.id, case.title) for case in _book(ctx).cases.values()]
 
 
 @_offering
 def answers(ctx: click.Context) -> Iterable[tuple[str, str]]:
     """SIGNAL=STATE of every signal."""
-    from playbook.workflow.book import open_book
-
-    signals = open_book(ctx.params.get("packs") or (), strict=False).book.signals
-    return [(f"{signal.id}={outcome}", signal.title) for signal in signals.values() for outcome in signal.outcomes]
+    signals = _book(ctx).signals.values()
+    return [(f"{signal.id}={outcome}", signal.title) for signal in signals for outcome in signal.outcomes]
 
 
 @_offering

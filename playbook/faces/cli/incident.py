@@ -105,7 +105,14 @@ def show(incident_id: str, markdown: bool, as_json: bool, packs: tuple[Path, ...
 @incident.command("open", short_help="Open one by hand: files, answers or a title.")
 @click.argument("paths", nargs=-1, metavar="[PATH...]", shell_complete=completing.files)
 @click.option("--title", help="What happened, in a line.")
-@click.option("--answer", "answers", multiple=True, metavar="SIGNAL=STATE", help="A known answer (repeatable).")
+@click.option(
+    "--answer",
+    "answers",
+    multiple=True,
+    metavar="SIGNAL=STATE",
+    shell_complete=completing.answers,
+    help="A known answer (repeatable).",
+)
 @common.map_option
 @common.lang_option
 @common.json_option
